@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from manikin import Waypoint
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
 from manikin.tasks.home.doors.approach import approach, drive, floor, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
-from manikin.tasks.home.doors.push_on import HANGS
+from manikin.tasks.home.doors.wide import shut_wide
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import close_terms
 from manikin.tasks.home.rules import RULES
@@ -69,7 +70,8 @@ class HomeClose(MechanismTask):
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
         """Of drawers and of fridges a part each."""
-        shut = {"drawer": self._shut_drawer, "fridge": self._shut_fridge}
+        fridge = functools.partial(shut_wide, self) if self.wide else self._shut_fridge
+        shut = {"drawer": self._shut_drawer, "fridge": fridge}
         parts = [shut[kind](h) for kind in self._kinds]
         return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
 
@@ -110,8 +112,6 @@ class HomeClose(MechanismTask):
         """Stand before it, take the edge of the door between the fingers, draw it along while driving on, push it shut
         from outside, stay until it is at rest, leave, rest."""
         found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
-        if self.wide:
-            return self._shut_wide(h)
         yaw, sense, rest = found.yaw[target], found.sense[target], h.robot.keyframe("rest")
         out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
         left_of = sense[:, None] * torch.stack([-out[:, 1], out[:, 0]], 1)
@@ -195,43 +195,4 @@ class HomeClose(MechanismTask):
             Waypoint(name="still", joints=h.robot.arm_qpos, gripper=1, rot_tol=2.0, dwell_s=0.6),
             leave,
             Waypoint(name="rest", joints=low, gripper=-1, turn=2.5).hold(),
-        ]
-
-    def _shut_wide(self, h: MechanismHandles) -> list[Waypoint]:
-        import os
-        P = [1.3,-0.65,0.1,0.75,0.1,0.12,1.0,0.0,0.35,0.2,0.4,0.4]
-        """Stand before the hinge, go round the edge of the door, sweep its outer face along, push it shut, stay."""
-        found, target, q = self._fronts, h.target.value.long(), self.joint(h).q
-        yaw, sense, rest = found.yaw[target], found.sense[target], self.rest_here(h)
-        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
-        side = sense[:, None] * torch.stack([out[:, 1], -out[:, 0]], 1)
-        height = found.handle[target][:, 2:] + P[8]
-
-        def base(forth: float, aside: float, turn: float) -> Tensor:
-            place = found.hinge[target] + forth * out + aside * side
-            return torch.cat([place, (yaw + math.pi + sense * turn)[:, None]], 1)
-
-        def hand(spot: Tensor, turn: float) -> Tensor:
-            facing = quat_mul(quat_from_yaw(yaw + math.pi + sense * turn), HANGS.like(out).expand(len(out), 4))
-            return pose(torch.cat([spot, height], 1), facing)
-
-        edge = self.door_at(h, q, 0.69, 0.0)
-        one, turned, two = base(P[0], P[1], P[2]), base(P[0], P[1], P[3]), base(1.0, 0.05, 0.3)
-
-        at = self.seen(h).base
-        back = torch.cat([at[:, :2] - 0.35 * torch.stack([torch.cos(at[:, 2]), torch.sin(at[:, 2])], 1), at[:, 2:]], 1)
-
-        def stage(name: str, to: Tensor, at: Tensor, *, speed: float = 0.8, late: float = 1.0, close: float = 0.05, dwell: float = 0.0, track: bool = False) -> Waypoint:
-            return Waypoint(name=name, pose=to, base=at, gripper=-1, pos_tol=close, rot_tol=0.4 if track else 1.0, speed=speed, timeout_s=late, dwell_s=dwell, track=track)
-
-        return [
-            replace(drive(one, rest, gripper=-1), speed=1.0, turn=3.1, pos_tol=0.05),
-            stage("before", hand(edge + 0.1 * out - 0.18 * side, P[7]), one, track=True, late=P[6]),
-            stage("around", hand(edge - P[4] * out - P[5] * side, P[7]), one, track=True),
-            stage("sweep", hand(self.door_at(h, torch.full_like(q, 1.2), 0.6, 0.05), 0.5), turned, speed=0.8, late=0.9, close=0.15),
-            stage("on", hand(self.door_at(h, torch.full_like(q, 0.6), 0.45, 0.15), 0.3), two, speed=0.7, late=2.0, close=0.15),
-            stage("shut", hand(self.door_at(h, torch.full_like(q, 0.0), 0.4, 0.02), 0.3), two, speed=0.7, late=0.6, close=0.15, dwell=P[9]),
-            Waypoint(name="still", joints=h.robot.arm_qpos, gripper=-1, rot_tol=2.0, dwell_s=P[10]),
-            stage("leave", pose(h.robot.tcp_pos + torch.cat([0.3 * out, torch.zeros_like(height)], 1), h.robot.tcp_pose[:, 3:]), back, late=P[11]),
-            Waypoint(name="rest", joints=rest, gripper=-1).hold(),
         ]

@@ -59,6 +59,8 @@ class Front:
         hinge: (2,) [m] about which a door turns; of a drawer ``frame``.
         sense: of that turn, 1 to the left, -1 to the right, seen from above; 0 for a drawer.
         limits: of the joint [m, rad].
+        width: [m] of a door, from its hinge to its edge; 0 for a drawer.
+        top: [m] height of the upper end of a door's handle; 0 for a drawer.
     """
 
     kind: str
@@ -71,6 +73,8 @@ class Front:
     hinge: tuple[float, ...]
     sense: float
     limits: tuple[float, float]
+    width: float = 0.0
+    top: float = 0.0
 
 
 class Fronts:
@@ -80,7 +84,8 @@ class Fronts:
         each: one by one, drawers first.
         slots: (kinds, slots) numbers of those of each kind, every one equally often.
         fridge: (T,) bool; handle: (T, 3); yaw: (T,); frame: (T, 2); hinge: (T, 2); sense: (T,); limits: (T, 2), of
-            each; see :class:`Front`; open_from: (T,) [m, rad] of its joint, from where it counts as open.
+            each; see :class:`Front`; open_from: (T,) [m, rad] of its joint, from where it counts as open;
+            width and top: (T,) [m] of a door.
     """
 
     def __init__(self, each: tuple[Front, ...], kinds: tuple[str, ...]) -> None:
@@ -93,6 +98,7 @@ class Fronts:
         )
         self.yaw, self.sense = (torch.tensor([getattr(one, name) for one in each]) for name in ("yaw", "sense"))
         self.limits = torch.tensor([one.limits for one in each])
+        self.width, self.top = (torch.tensor([getattr(one, name) for one in each]) for name in ("width", "top"))
         share = torch.tensor([ARTICULATIONS[one.kind].open_share for one in each])
         self.open_from = self.limits[:, 0] + share * (self.limits[:, 1] - self.limits[:, 0])
 
@@ -138,9 +144,21 @@ def _fronts_of(kind: str, home: Apartment) -> list[Front]:
                 hinge=world(body.xpos),
                 sense=float(np.sign(turn[2] @ data.xaxis[model.joint(joint.name).id])) if kind == "fridge" else 0.0,
                 limits=(float(joint.range[0]), float(joint.range[1])),
+                **(_door(model, body.id, joint.name, float(height)) if kind == "fridge" else {}),
             )
         )
     return found
+
+
+def _door(model: mujoco.MjModel, body: int, joint: str, height: float) -> dict[str, float]:
+    """Width of a door and upper end of its handle [m], whose middle is at a height [m]; see :class:`Front`."""
+    shapes = [model.geom(k) for k in range(model.ngeom) if model.geom_bodyid[k] == body and model.geom_contype[k]]
+    panels = [shape for shape in shapes if not shape.name.startswith("handle/")]
+    bar = model.geom(f"handle/{joint}/bar")
+    return {
+        "width": float(max(abs(shape.pos[1]) + shape.size[1] for shape in panels)),
+        "top": height + float(bar.size[1]),
+    }
 
 
 def _turned(quat: Quat) -> tuple[np.ndarray, float]:
@@ -355,6 +373,11 @@ class MechanismTask(Task):
         return {"handle": self.joint(h).handle}
 
     @property
+    def fronts(self) -> Fronts:
+        """What the rows' targets are numbers of."""
+        return self._fronts
+
+    @property
     def wide(self) -> bool:
         """Whether there is a door that counts as open only past a right angle: a robot that stands before it can then
         not pull it so far, and has to push it on."""
@@ -377,14 +400,6 @@ class MechanismTask(Task):
         slid = q[:, None] * torch.stack([torch.cos(yaw), torch.sin(yaw)], 1) + foot[:, :2]
         swung = hinge + yaw_rotate(foot[:, :2] - hinge, q * found.sense[target])
         return torch.cat([torch.where(self.cold(h)[:, None], swung, slid), foot[:, 2:]], 1)
-
-    def door_at(self, h: MechanismHandles, q: Tensor, along: float, off: float) -> Tensor:
-        """(n, 2) [m] a place at doors that are at q (n,) [rad]: ``along`` [m] the door from its hinge, ``off`` [m]
-        before its outer face, less than 0 behind it."""
-        found, target = self._fronts, h.target.value.long()
-        yaw, sense = found.yaw[target], found.sense[target]
-        shut = torch.stack([torch.full_like(q, off), -sense * along], 1)
-        return found.hinge[target] + yaw_rotate(shut, yaw + sense * q)
 
     def opens_along(self, h: MechanismHandles) -> Tensor:
         """(n, 2) unit vector in the world of the way that the handle goes when it is opened now."""

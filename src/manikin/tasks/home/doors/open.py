@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import atan2, norm, pose
-from manikin.tasks.home.doors.approach import Approach, approach, drive, ready
+from manikin.math import norm, pose
+from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
-from manikin.tasks.home.doors.push_on import beside
+from manikin.tasks.home.doors.wide import open_wide
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import open_terms
 from manikin.tasks.home.rules import RULES
@@ -20,7 +19,6 @@ from manikin.toolkit import constant
 
 __all__ = ["HomeOpen"]
 
-EDGE = 0.69
 _LOW = 0.7  # [m] height below which a handle is low
 
 
@@ -57,6 +55,17 @@ class HomeOpen(MechanismTask):
         return self.by_kind(h, lambda joint: open_terms(seen, joint, ev["success"], torso))
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
+        """Pull; push a door on that opens past a right angle. Of drawers and such a door in one batch a part each."""
+        if not self.wide:
+            return self._pull(h)
+        parts = [open_wide(self, h) if kind == "fridge" else self._pull(h) for kind in self._kinds]
+        return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
+
+    def expert_part(self, h: MechanismHandles) -> Tensor:
+        cold = self.cold(h).long() if self.wide and len(self._kinds) > 1 else torch.zeros(h.n, dtype=torch.int64)
+        return torch.stack([cold, torch.zeros_like(cold)], 1)
+
+    def _pull(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before the handle, take it, pull while driving back, let go, rest."""
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, joint, rest = found.handle[target], self.seen(h).base, self.joint(h), h.robot.keyframe("rest")
@@ -65,60 +74,30 @@ class HomeOpen(MechanismTask):
             return torch.where(cold, constant(fridge), constant(drawer))
 
         swings = found.sense[target]  # where a door swings, there the robot stands
-        one, two = (swings * of(0.0, to) for to in ((-0.4, -0.2) if self.wide else (0.15, 0.5)))
+        one, two = swings * of(0.0, 0.15), swings * of(0.0, 0.5)
         right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
         least = 0.8 + (_LOW - foot[:, 2]).clamp_min(0.0)  # a hand that reaches down needs room before it
-        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.25 if self.wide else 1.45)
+        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.45)
         line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
-        if self.wide:
-            line, away, back = beside(self.layout, foot, found.yaw[target], swings, base)
         near, far = line.base(away), line.base(back)
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
-        half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.65 if self.wide else 0.8)))
+        half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.8)))
         tool = h.robot.tcp_pos
         aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
             torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, off))
             for off in (0.015, 0.25)
         )
-        hold = 0.6 if self.wide else 0.1
-        pull = [
-            replace(drive(near, torch.cat([self.rest_here(h)[:, :3], ready(cold, rest)[:, 3:]], 1), gripper=1), speed=1.0, turn=3.1, pos_tol=0.05) if self.wide else drive(near, ready(cold, rest), gripper=1),
-            Waypoint(name="before", pose=before, gripper=hold, pos_tol=0.02 if self.wide else 0.03, rot_tol=0.1, speed=0.8),
-            Waypoint(name="around", pose=around, gripper=hold, pos_tol=0.015 if self.wide else 0.01, rot_tol=0.1, speed=0.3, timeout_s=0.5 if self.wide else 2.0),
+        return [
+            drive(near, ready(cold, rest), gripper=1),
+            Waypoint(name="before", pose=before, gripper=0.1, pos_tol=0.03, rot_tol=0.1, speed=0.8),
+            Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
             Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
             Waypoint(name="pull", pose=half, base=far, gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.45),
             Waypoint(name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45),
             Waypoint(name="let go", pose=leave, base=far, gripper=0.1, pos_tol=0.25, rot_tol=0.5, speed=0.6),
-        ]
-        leave = Waypoint(
-            name="away", pose=clear, base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8, timeout_s=0.8
-        )
-        still = Waypoint(name="rest", joints=self.rest_here(h) if self.wide else rest.expand(h.n, -1), gripper=0.1).hold()
-        if not self.wide:
-            return [*pull, leave, still]
-        return [*pull, *self._push_on(h, line, far), still]
-
-    def _push_on(self, h: MechanismHandles, line: Approach, base: Tensor) -> list[Waypoint]:
-        """Round the edge of the door, and push its inner face."""
-        q, height = self.joint(h).q, self._fronts.handle[h.target.value.long()][:, 2:]
-        wide = self._fronts.open_from[h.target.value.long()]
-
-        yaw = self._fronts.yaw[h.target.value.long()]
-        out = torch.stack([torch.cos(yaw), torch.sin(yaw)], 1)
-        side = self._fronts.sense[h.target.value.long()][:, None] * torch.stack([out[:, 1], -out[:, 0]], 1)
-
-        def hand(at: Tensor, forth: float, aside: float) -> Tensor:
-            spot = self.door_at(h, at, EDGE, 0.0) + forth * out + aside * side
-            return line.hand(torch.cat([spot, height], 1))
-
-        tool = h.robot.tcp_pos
-        end = hand(wide + 0.1, -0.08, 0.02)
-        to = end[:, :2] - base[:, :2]
-        turned = torch.cat([base[:, :2], atan2(to[:, 1], to[:, 0])[:, None]], 1)
-        away = torch.cat([0.3 * out, torch.zeros_like(height)], 1)
-        return [
-            Waypoint(name="aside", pose=hand(q, 0.08, 0.16), base=base, gripper=-1, pos_tol=0.06, rot_tol=0.4, speed=1.0, timeout_s=0.7, track=True),
-            Waypoint(name="behind", pose=hand(q, -0.1, 0.1), base=base, gripper=-1, pos_tol=0.04, rot_tol=0.4, speed=0.8, timeout_s=1.0, track=True),
-            Waypoint(name="push on", pose=end, base=turned, gripper=-1, pos_tol=0.4, rot_tol=0.5, speed=0.8, timeout_s=1.0),
+            Waypoint(
+                name="away", pose=clear, base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8, timeout_s=0.8
+            ),
+            Waypoint(name="rest", joints=rest.expand(h.n, -1), gripper=0.1).hold(),
         ]
