@@ -152,11 +152,15 @@ def _fronts_of(kind: str, home: Apartment) -> list[Front]:
 
 def _door(model: mujoco.MjModel, body: int, joint: str, height: float) -> dict[str, float]:
     """Width of a door and upper end of its handle [m], whose middle is at a height [m]; see :class:`Front`."""
-    shapes = [model.geom(k) for k in range(model.ngeom) if model.geom_bodyid[k] == body and model.geom_contype[k]]
-    panels = [shape for shape in shapes if not shape.name.startswith("handle/")]
+    far = []  # from the hinge
+    for k in np.flatnonzero((model.geom_bodyid == body) & (model.geom_contype > 0)):
+        if not model.geom(k).name.startswith("handle/"):
+            turn = np.empty(9)
+            mujoco.mju_quat2Mat(turn, model.geom_quat[k])
+            far.append(abs(model.geom_pos[k, 1]) + np.abs(turn.reshape(3, 3)[1]) @ model.geom_size[k])
     bar = model.geom(f"handle/{joint}/bar")
     return {
-        "width": float(max(abs(shape.pos[1]) + shape.size[1] for shape in panels)),
+        "width": float(max(far)),
         "top": height + float(bar.size[1]),
     }
 

@@ -36,7 +36,7 @@ _STAND = (1.3, -0.65)  # [m] out and aside, from where a door is swept shut, whe
 _STANDS = np.array([(x, y) for x in np.linspace(0.8, 1.3, 6) for y in np.linspace(-1.25, -0.55, 8)])
 _BEFORE = 0.75  # [m] of a stand from the door
 _SAMPLES = 7  # of a door
-_NARROW = 0.4  # [m] around a stand below which the base comes backwards, with the arm behind it
+_NARROW = 0.35  # [m] around a stand below which the base comes backwards, with the arm behind it
 _OVER = 0.075  # [m] of the hand above the bar of the handle, where the outer face is free
 
 
@@ -111,8 +111,8 @@ def behind(layout: str, door: Swung, q: Tensor) -> tuple[Tensor, Tensor]:
     side of the hinge, as near to :data:`_STAND` as there is room; and (n,) bool, whether there is little."""
     grid = torch.tensor(_STANDS.tolist())
     stands = door.hinge[:, None] + grid[:, :1] * door.out[:, None] + grid[:, 1:] * door.aside[:, None]
-    free = floor(layout).clearance_at(stands.numpy(force=True).reshape(-1, 2)).reshape(stands.shape[:2])
-    free = torch.tensor(free.tolist())
+    room = floor(layout).clearance_at(stands.numpy(force=True).reshape(-1, 2)).reshape(stands.shape[:2])
+    free = torch.tensor(room.tolist())
     share = torch.linspace(0.0, 1.0, _SAMPLES)[:, None]
     points = door.hinge[:, None] + share * (door.edge(q) - door.hinge)[:, None]  # (n, samples, 2)
     off = torch.linalg.vector_norm(stands[:, :, None] - points[:, None], dim=-1).amin(-1)
