@@ -15,7 +15,7 @@ from manikin.homes import VARIATIONS, FreeSpace, free_space
 from manikin.homes.episodes import home_of
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
-__all__ = ["Approach", "aim", "approach", "drive", "floor", "ready"]
+__all__ = ["FRIDGE", "Approach", "aim", "approach", "drive", "floor", "ready"]
 
 
 def aim(pitch: float, roll: float) -> Constant:
@@ -26,7 +26,8 @@ def aim(pitch: float, roll: float) -> Constant:
     return Constant(((c * math.cos(r), s * math.sin(r), s * math.cos(r), c * math.sin(r)),))
 
 
-_AIM = {"drawer": aim(45.0, 90.0), "fridge": aim(40.0, 180.0)}
+FRIDGE = aim(40.0, 180.0)
+_AIM = {"drawer": aim(45.0, 90.0), "fridge": FRIDGE}
 # torso [m] and arm [rad] of a hand before the shoulder that points like that
 _READY = {
     "drawer": Constant((0.04, -0.974, -1.06, 1.87, 1.555, -1.024, 1.269, -0.679)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from manikin import Waypoint
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
 from manikin.tasks.home.doors.approach import approach, drive, floor, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
+from manikin.tasks.home.doors.wide import shut_wide
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import close_terms
 from manikin.tasks.home.rules import RULES
@@ -68,7 +70,8 @@ class HomeClose(MechanismTask):
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
         """Of drawers and of fridges a part each."""
-        shut = {"drawer": self._shut_drawer, "fridge": self._shut_fridge}
+        fridge = functools.partial(shut_wide, self) if self.wide else self._shut_fridge
+        shut = {"drawer": self._shut_drawer, "fridge": fridge}
         parts = [shut[kind](h) for kind in self._kinds]
         return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
 

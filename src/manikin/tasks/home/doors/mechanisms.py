@@ -59,6 +59,8 @@ class Front:
         hinge: (2,) [m] about which a door turns; of a drawer ``frame``.
         sense: of that turn, 1 to the left, -1 to the right, seen from above; 0 for a drawer.
         limits: of the joint [m, rad].
+        width: [m] of a door, from its hinge to its edge; 0 for a drawer.
+        top: [m] height of the upper end of a door's handle; 0 for a drawer.
     """
 
     kind: str
@@ -71,6 +73,8 @@ class Front:
     hinge: tuple[float, ...]
     sense: float
     limits: tuple[float, float]
+    width: float = 0.0
+    top: float = 0.0
 
 
 class Fronts:
@@ -80,7 +84,8 @@ class Fronts:
         each: one by one, drawers first.
         slots: (kinds, slots) numbers of those of each kind, every one equally often.
         fridge: (T,) bool; handle: (T, 3); yaw: (T,); frame: (T, 2); hinge: (T, 2); sense: (T,); limits: (T, 2), of
-            each; see :class:`Front`.
+            each; see :class:`Front`; open_from: (T,) [m, rad] of its joint, from where it counts as open;
+            width and top: (T,) [m] of a door.
     """
 
     def __init__(self, each: tuple[Front, ...], kinds: tuple[str, ...]) -> None:
@@ -93,6 +98,9 @@ class Fronts:
         )
         self.yaw, self.sense = (torch.tensor([getattr(one, name) for one in each]) for name in ("yaw", "sense"))
         self.limits = torch.tensor([one.limits for one in each])
+        self.width, self.top = (torch.tensor([getattr(one, name) for one in each]) for name in ("width", "top"))
+        share = torch.tensor([ARTICULATIONS[one.kind].open_share for one in each])
+        self.open_from = self.limits[:, 0] + share * (self.limits[:, 1] - self.limits[:, 0])
 
 
 def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
@@ -136,9 +144,25 @@ def _fronts_of(kind: str, home: Apartment) -> list[Front]:
                 hinge=world(body.xpos),
                 sense=float(np.sign(turn[2] @ data.xaxis[model.joint(joint.name).id])) if kind == "fridge" else 0.0,
                 limits=(float(joint.range[0]), float(joint.range[1])),
+                **(_door(model, body.id, joint.name, float(height)) if kind == "fridge" else {}),
             )
         )
     return found
+
+
+def _door(model: mujoco.MjModel, body: int, joint: str, height: float) -> dict[str, float]:
+    """Width of a door and upper end of its handle [m], whose middle is at a height [m]; see :class:`Front`."""
+    far = []  # from the hinge
+    for k in np.flatnonzero((model.geom_bodyid == body) & (model.geom_contype > 0)):
+        if not model.geom(k).name.startswith("handle/"):
+            turn = np.empty(9)
+            mujoco.mju_quat2Mat(turn, model.geom_quat[k])
+            far.append(abs(model.geom_pos[k, 1]) + np.abs(turn.reshape(3, 3)[1]) @ model.geom_size[k])
+    bar = model.geom(f"handle/{joint}/bar")
+    return {
+        "width": float(max(far)),
+        "top": height + float(bar.size[1]),
+    }
 
 
 def _turned(quat: Quat) -> tuple[np.ndarray, float]:
@@ -351,6 +375,23 @@ class MechanismTask(Task):
 
     def landmarks(self, h: MechanismHandles) -> dict[str, Tensor]:
         return {"handle": self.joint(h).handle}
+
+    @property
+    def fronts(self) -> Fronts:
+        """What the rows' targets are numbers of."""
+        return self._fronts
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is a door that counts as open only past a right angle: a robot that stands before it can then
+        not pull it so far, and has to push it on."""
+        return bool((self._fronts.fridge & (self._fronts.open_from > math.pi / 2)).any())
+
+    def rest_here(self, h: MechanismHandles) -> Tensor:
+        """(n, joints) the robot at rest with its base where it is. All joints go each as far on their way as the
+        others, so a base that is far from the keyframe's would make the arm slow."""
+        at = h.robot.arm_qpos
+        return torch.cat([at[:, :3], h.robot.keyframe("rest")[3:].expand(h.n, -1)], 1)
 
     def cold(self, h: MechanismHandles) -> Tensor:
         """(n,) bool, whether it is the fridge."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,7 @@ from manikin import Waypoint
 from manikin.math import norm, pose
 from manikin.tasks.home.doors.approach import approach, drive, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
+from manikin.tasks.home.doors.wide import open_wide
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.rewards import open_terms
 from manikin.tasks.home.rules import RULES
@@ -52,6 +55,17 @@ class HomeOpen(MechanismTask):
         return self.by_kind(h, lambda joint: open_terms(seen, joint, ev["success"], torso))
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
+        """Pull; push a door on that opens past a right angle. Of drawers and such a door in one batch a part each."""
+        if not self.wide:
+            return self._pull(h)
+        parts = [open_wide(self, h) if kind == "fridge" else self._pull(h) for kind in self._kinds]
+        return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
+
+    def expert_part(self, h: MechanismHandles) -> Tensor:
+        cold = self.cold(h).long() if self.wide and len(self._kinds) > 1 else torch.zeros(h.n, dtype=torch.int64)
+        return torch.stack([cold, torch.zeros_like(cold)], 1)
+
+    def _pull(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before the handle, take it, pull while driving back, let go, rest."""
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, joint, rest = found.handle[target], self.seen(h).base, self.joint(h), h.robot.keyframe("rest")
