@@ -17,7 +17,7 @@ from manikin.math import quat_to_yaw
 from manikin.policy.expert import ExpertPolicy
 from manikin.tasks.home import in_apartments
 from manikin.tasks.home.doors.close import HomeClose
-from manikin.tasks.home.doors.mechanisms import fronts
+from manikin.tasks.home.doors.fronts import fronts
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.navigate import HomeNavigate
 from manikin.tasks.home.pick import HomePick

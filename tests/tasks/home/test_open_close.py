@@ -20,7 +20,7 @@ from manikin.homes.starts import Touching
 from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots import robot
-from manikin.tasks.home.doors.mechanisms import fronts
+from manikin.tasks.home.doors.fronts import fronts
 
 WARP = find_spec("mujoco_warp") is not None
 TASKS = ("HomeClose-v1", "HomeOpen-v1")

@@ -30,8 +30,8 @@ from manikin.math import (
     quat_to_yaw,
 )
 from manikin.robots import fetch_mshab
+from manikin.tasks.home.doors.fronts import KINDS
 from manikin.tasks.home.doors.inside import open_up, places_in
-from manikin.tasks.home.doors.mechanisms import KINDS
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.objects_at import Grips, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen

@@ -18,7 +18,8 @@ from manikin.policy.expert import ExpertPolicy
 from manikin.tasks.home import in_apartments
 from manikin.tasks.home.doors.approach import floor
 from manikin.tasks.home.doors.close import HomeClose
-from manikin.tasks.home.doors.mechanisms import Front, Fronts, MechanismTask, fronts
+from manikin.tasks.home.doors.fronts import Front, Fronts, fronts
+from manikin.tasks.home.doors.mechanisms import MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.doors.wide import Swung, behind, beside
 

@@ -55,9 +55,13 @@ class Approach:
 
     def base(self, away: float | Tensor) -> Tensor:
         """(n, 3) x, y [m] and yaw [rad] of the base, ``away`` [m] from the handle."""
-        way = torch.stack([torch.cos(self.yaw), torch.sin(self.yaw)], 1)
+        return torch.cat([self.behind(self.foot, away)[:, :2], self.yaw[:, None]], 1)
+
+    def behind(self, place: Tensor, away: float | Tensor) -> Tensor:
+        """(n, 3) level with places (n, 3), ``away`` [m] nearer to where the base comes from."""
+        way = torch.stack([torch.cos(self.yaw), torch.sin(self.yaw), torch.zeros_like(self.yaw)], 1)
         off = away[:, None] if isinstance(away, Tensor) else away
-        return torch.cat([self.foot[:, :2] - off * way, self.yaw[:, None]], 1)
+        return place - off * way
 
     @property
     def ahead(self) -> Tensor:

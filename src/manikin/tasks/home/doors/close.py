@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import replace
 
@@ -64,16 +63,10 @@ class HomeClose(MechanismTask):
         seen, torso, pushed = self.seen(h), self.torso(h), h.pushed.value > 0
         return self.by_kind(h, lambda joint: close_terms(seen, joint, pushed, ev["success"], torso))
 
-    def expert_part(self, h: MechanismHandles) -> Tensor:
-        cold = self.cold(h).long() if len(self._kinds) > 1 else torch.zeros(h.n, dtype=torch.int64)
-        return torch.stack([cold, torch.zeros_like(cold)], 1)
-
-    def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Of drawers and of fridges a part each."""
-        fridge = functools.partial(shut_wide, self) if self.wide else self._shut_fridge
-        shut = {"drawer": self._shut_drawer, "fridge": fridge}
-        parts = [shut[kind](h) for kind in self._kinds]
-        return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
+    def way(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
+        if kind == "drawer":
+            return self._shut_drawer(h)
+        return shut_wide(self, h) if self.wide else self._shut_fridge(h)
 
     def _shut_drawer(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before it, take its handle, push while driving on, leave, rest."""

@@ -14,7 +14,7 @@ import numpy as np
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
 from manikin.homes.free_space import CELL
-from manikin.tasks.home.doors.mechanisms import KINDS, Front, fronts
+from manikin.tasks.home.doors.fronts import KINDS, Front, fronts
 from manikin.tasks.home.doors.reach_in import REACH, touched
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
 from manikin.tasks.home.rules import ARTICULATIONS

@@ -1,179 +1,36 @@
-"""What Open and Close share: the drawers and doors of an apartment, where a robot starts before them, what is seen."""
+"""What Open and Close share: where a robot starts before a drawer or a door, what is seen, the parts of an expert."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-import mujoco
-import numpy as np
 import torch
 from torch import Tensor
 
-from manikin import Articulation, Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable
+from manikin import Articulation, Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
 from manikin.errors import UnknownNameError
-from manikin.homes import Apartment, Home, furnish
+from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.starts import Touching
 from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.sim.device import on_host
-from manikin.spec.links import Quat
 from manikin.spec.robot import GripperSpec, RobotSpec
+from manikin.tasks.home.doors.fronts import KINDS, Fronts, fronts
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
 from manikin.toolkit import chosen, constant, per_step, press, tool_from_base
 
-__all__ = ["KINDS", "Front", "Fronts", "MechanismHandles", "MechanismTask", "fronts", "mechanism_handles"]
+__all__ = ["MechanismHandles", "MechanismTask", "mechanism_handles"]
 
-KINDS = ("drawer", "fridge")
-"""What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
-# what each kind is part of, by the kind of furniture, and the names of its links; of ReplicaCAD's counter MS-HAB's
-# tasks are about one drawer
-_OWNERS = {
-    "drawer": {"counter": re.compile("drawer.*"), "kitchen_counter": re.compile("drawer3")},
-    "fridge": {"fridge": re.compile("top_door")},
-}
-_UPPER = 0.6  # [m] above which the handle of an upper drawer of the built-in counter is
 _TRIES = 128  # starts that are tried of each drawer and door
-_SLOTS = 12  # any number of drawers up to 4 divides it
 T = TypeVar("T", Tensor, dict[str, Tensor])
-
-
-@dataclass(frozen=True)
-class Front:
-    """A drawer or a door of an apartment, shut.
-
-    Attributes:
-        kind: ``drawer`` or ``fridge``.
-        mechanism, joint, link: names; the link is the body that the joint moves.
-        handle: (3,) [m] its middle.
-        yaw: [rad] where it faces.
-        frame: (2,) [m] from here the place of the robot counts: the outside of a drawer, the middle of a fridge.
-        hinge: (2,) [m] about which a door turns; of a drawer ``frame``.
-        sense: of that turn, 1 to the left, -1 to the right, seen from above; 0 for a drawer.
-        limits: of the joint [m, rad].
-        width: [m] of a door, from its hinge to its edge; 0 for a drawer.
-        top: [m] height of the upper end of a door's handle; 0 for a drawer.
-    """
-
-    kind: str
-    mechanism: str
-    joint: str
-    link: str
-    handle: tuple[float, ...]
-    yaw: float
-    frame: tuple[float, ...]
-    hinge: tuple[float, ...]
-    sense: float
-    limits: tuple[float, float]
-    width: float = 0.0
-    top: float = 0.0
-
-
-class Fronts:
-    """The drawers and doors of one apartment that tasks are about, as tensors; ``T`` is their number.
-
-    Attributes:
-        each: one by one, drawers first.
-        slots: (kinds, slots) numbers of those of each kind, every one equally often.
-        fridge: (T,) bool; handle: (T, 3); yaw: (T,); frame: (T, 2); hinge: (T, 2); sense: (T,); limits: (T, 2), of
-            each; see :class:`Front`; open_from: (T,) [m, rad] of its joint, from where it counts as open;
-            width and top: (T,) [m] of a door.
-    """
-
-    def __init__(self, each: tuple[Front, ...], kinds: tuple[str, ...]) -> None:
-        self.each = each
-        of = [[k for k, one in enumerate(each) if one.kind == kind] for kind in kinds]
-        self.slots = torch.tensor([np.resize(numbers, _SLOTS).tolist() for numbers in of])
-        self.fridge = torch.tensor([one.kind == "fridge" for one in each])
-        self.handle, self.frame, self.hinge = (
-            torch.tensor([getattr(one, name) for one in each]) for name in ("handle", "frame", "hinge")
-        )
-        self.yaw, self.sense = (torch.tensor([getattr(one, name) for one in each]) for name in ("yaw", "sense"))
-        self.limits = torch.tensor([one.limits for one in each])
-        self.width, self.top = (torch.tensor([getattr(one, name) for one in each]) for name in ("width", "top"))
-        share = torch.tensor([ARTICULATIONS[one.kind].open_share for one in each])
-        self.open_from = self.limits[:, 0] + share * (self.limits[:, 1] - self.limits[:, 0])
-
-
-def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
-    """The drawers of the counter and the upper door of the fridge of an apartment that tasks are about."""
-    home = home_of(layout)
-    found = [front for kind in kinds for front in _fronts_of(kind, home)]
-    return Fronts(tuple(found), kinds)
-
-
-def _fronts_of(kind: str, home: Apartment) -> list[Front]:
-    owner = next((one for one in home.mechanisms if one.kind in _OWNERS[kind]), None)
-    if owner is None:
-        raise UnknownNameError(f"{kind} of {home.name}", kind, [one.kind for one in home.mechanisms])
-    model = owner.model.copy().compile()
-    data = mujoco.MjData(model)
-    mujoco.mj_kinematics(model, data)
-    turn, yaw = _turned(owner.quat)
-
-    def world(at: np.ndarray) -> tuple[float, ...]:
-        return tuple((np.array(owner.pos[:2]) + (turn[:2, :2] @ at[:2] + turn[:2, 2] * at[2])).tolist())
-
-    found = []
-    for joint in owner.model.joints:
-        body, handle = data.body(joint.parent.name), data.site(f"handle/{joint.name}").xpos
-        if not _OWNERS[kind][owner.kind].fullmatch(body.name):
-            continue
-        height = owner.pos[2] + turn[2] @ handle
-        if owner.kind == "counter" and height < _UPPER:
-            continue
-        out = turn @ body.xmat.reshape(3, 3)[:, 0]
-        facing = math.atan2(out[1], out[0])
-        found.append(
-            Front(
-                kind=kind,
-                mechanism=owner.name,
-                joint=joint.name,
-                link=body.name,
-                handle=(*world(handle), float(height)),
-                yaw=facing + math.tau * round((yaw - facing) / math.tau),  # whole turns as those of the furniture
-                frame=tuple(owner.pos[:2]) if kind == "fridge" else world(body.xpos),
-                hinge=world(body.xpos),
-                sense=float(np.sign(turn[2] @ data.xaxis[model.joint(joint.name).id])) if kind == "fridge" else 0.0,
-                limits=(float(joint.range[0]), float(joint.range[1])),
-                **(_door(model, body.id, joint.name, float(height)) if kind == "fridge" else {}),
-            )
-        )
-    return found
-
-
-def _door(model: mujoco.MjModel, body: int, joint: str, height: float) -> dict[str, float]:
-    """Width of a door and upper end of its handle [m], whose middle is at a height [m]; see :class:`Front`."""
-    far = []  # from the hinge
-    for k in np.flatnonzero((model.geom_bodyid == body) & (model.geom_contype > 0)):
-        if not model.geom(k).name.startswith("handle/"):
-            turn = np.empty(9)
-            mujoco.mju_quat2Mat(turn, model.geom_quat[k])
-            far.append(abs(model.geom_pos[k, 1]) + np.abs(turn.reshape(3, 3)[1]) @ model.geom_size[k])
-    bar = model.geom(f"handle/{joint}/bar")
-    return {
-        "width": float(max(far)),
-        "top": height + float(bar.size[1]),
-    }
-
-
-def _turned(quat: Quat) -> tuple[np.ndarray, float]:
-    """(3, 3) how furniture is turned, and by which yaw [rad]; 0 where it does not stand upright in its own frame."""
-    w, x, y, z = quat
-    if x or y:
-        flat = np.empty(9)
-        mujoco.mju_quat2Mat(flat, np.array(quat, float))
-        return flat.reshape(3, 3), 0.0
-    yaw = 2 * math.atan2(z, w)
-    return np.array([[math.cos(yaw), -math.sin(yaw), 0], [math.sin(yaw), math.cos(yaw), 0], [0, 0, 1]]), yaw
 
 
 @dataclass
@@ -264,8 +121,8 @@ class MechanismTask(Task):
         self._fronts, self._kinds = found, kinds
 
     def start(self, h: MechanismHandles, ep: Episode) -> None:
-        kind, slot = ep.rng.integers("kind", 0, len(self._kinds)), ep.rng.integers("which", 0, _SLOTS)
-        target = self._fronts.slots[kind, slot]
+        slots = self._fronts.slots
+        target = slots[ep.rng.integers("kind", 0, len(slots)), ep.rng.integers("which", 0, slots.shape[1])]
         start = self._starts[target, ep.rng.integers("start", 0, self._starts.shape[1])]
         h.target.set(target.float())
         h.began.set(start[:, -1])
@@ -386,6 +243,24 @@ class MechanismTask(Task):
         """Whether there is a door that counts as open only past a right angle: a robot that stands before it can then
         not pull it so far, and has to push it on."""
         return bool((self._fronts.fridge & (self._fronts.open_from > math.pi / 2)).any())
+
+    @property
+    def parted(self) -> bool:
+        """Whether drawers and fridges have an expert each, of which a row has that of its kind."""
+        return len(self._kinds) > 1
+
+    def way(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
+        """The expert of a kind; of all where it is not :attr:`parted`."""
+        raise NotImplementedError
+
+    def expert(self, h: MechanismHandles) -> list[Waypoint]:
+        """Of each kind a part, or one of all."""
+        parts = [self.way(h, kind) for kind in (self._kinds if self.parted else self._kinds[:1])]
+        return [replace(one, begins=k == 0) for part in parts for k, one in enumerate(part)]
+
+    def expert_part(self, h: MechanismHandles) -> Tensor:
+        cold = self.cold(h).long() * self.parted
+        return torch.stack([cold, torch.zeros_like(cold)], 1)
 
     def rest_here(self, h: MechanismHandles) -> Tensor:
         """(n, joints) the robot at rest with its base where it is. All joints go each as far on their way as the

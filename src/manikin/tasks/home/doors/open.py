@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -54,16 +52,13 @@ class HomeOpen(MechanismTask):
         seen, torso = self.seen(h), self.torso(h)
         return self.by_kind(h, lambda joint: open_terms(seen, joint, ev["success"], torso))
 
-    def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Pull; push a door on that opens past a right angle. Of drawers and such a door in one batch a part each."""
-        if not self.wide:
-            return self._pull(h)
-        parts = [open_wide(self, h) if kind == "fridge" else self._pull(h) for kind in self._kinds]
-        return [replace(w, begins=k == 0) for part in parts for k, w in enumerate(part)]
+    @property
+    def parted(self) -> bool:
+        return super().parted and self.wide
 
-    def expert_part(self, h: MechanismHandles) -> Tensor:
-        cold = self.cold(h).long() if self.wide and len(self._kinds) > 1 else torch.zeros(h.n, dtype=torch.int64)
-        return torch.stack([cold, torch.zeros_like(cold)], 1)
+    def way(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
+        """Pull; push a door on that opens past a right angle."""
+        return open_wide(self, h) if self.wide and kind == "fridge" else self._pull(h)
 
     def _pull(self, h: MechanismHandles) -> list[Waypoint]:
         """Drive before the handle, take it, pull while driving back, let go, rest."""
@@ -83,9 +78,8 @@ class HomeOpen(MechanismTask):
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
         half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.8)))
         tool = h.robot.tcp_pos
-        aside = -0.22 * torch.stack([torch.cos(line.yaw), torch.sin(line.yaw), torch.zeros_like(line.yaw)], 1)
         leave, clear = (
-            torch.where(cold[:, None], pose(tool + aside, line.facing), line.hand(joint.handle, off))
+            torch.where(cold[:, None], pose(line.behind(tool, 0.22), line.facing), line.hand(joint.handle, off))
             for off in (0.015, 0.25)
         )
         return [

@@ -132,7 +132,7 @@ def open_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     near, far = line.base(away), line.base(end)
     before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
     half, ajar = (line.hand(task.handle_at(h, torch.full_like(joint.q, q)), 0.015) for q in _AJAR)
-    leave = pose(h.robot.tcp_pos - 0.22 * _level(line.base(0.0)[:, 2]), line.facing)
+    leave = pose(line.behind(h.robot.tcp_pos, 0.22), line.facing)
 
     def at_edge(q: Tensor, out: float, aside: float) -> Tensor:
         spot = door.edge(q) + out * door.out + aside * door.aside
@@ -175,7 +175,8 @@ def shut_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     two = torch.cat([door.place(1.0, 0.05), (yaw + math.pi + sense * 0.3)[:, None]], 1)
     half = _towards(0.5 * (stand + at[:, :2]), at[:, :2])
     half = torch.where(narrow[:, None], half, at)
-    back = torch.cat([at[:, :2] - 0.35 * _level(at[:, 2])[:, :2], at[:, 2:]], 1)
+    ahead = torch.stack([torch.cos(at[:, 2]), torch.sin(at[:, 2])], 1)
+    back = torch.cat([at[:, :2] - 0.35 * ahead, at[:, 2:]], 1)
     leave = pose(h.robot.tcp_pos + torch.cat([0.3 * door.out, torch.zeros_like(height)], 1), h.robot.tcp_pose[:, 3:])
     # [m/s] how fast the hand goes, [m] how near, [s] when it goes on at the latest, and how long it stays
     stages = [
@@ -237,11 +238,6 @@ def _round(
 def _door(task: MechanismTask, h: MechanismHandles) -> Swung:
     found, target = task.fronts, h.target.value.long()
     return Swung.of(found.hinge[target], found.yaw[target], found.sense[target], found.width[target])
-
-
-def _level(yaw: Tensor) -> Tensor:
-    """(n, 3) unit vectors of yaws (n,) [rad]."""
-    return torch.stack([torch.cos(yaw), torch.sin(yaw), torch.zeros_like(yaw)], 1)
 
 
 def _towards(place: Tensor, spot: Tensor) -> Tensor:

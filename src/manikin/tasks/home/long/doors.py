@@ -12,8 +12,9 @@ from manikin import Handles, Robot, SceneBuilder, Waypoint
 from manikin.homes import Home
 from manikin.math import norm
 from manikin.tasks.home.doors.close import HomeClose
+from manikin.tasks.home.doors.fronts import Fronts
 from manikin.tasks.home.doors.inside import joints_of, one_front, open_up
-from manikin.tasks.home.doors.mechanisms import Fronts, MechanismHandles, mechanism_handles
+from manikin.tasks.home.doors.mechanisms import MechanismHandles, mechanism_handles
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.steps import Errand, Step
 from manikin.tasks.home.predicates import Joint, closed, opened, slightly_closed

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from manikin.homes.free_space import CELL
+from manikin.tasks.home.doors.fronts import KINDS
 from manikin.tasks.home.doors.inside import REACH, WAY, inside, joints_of, one_front
-from manikin.tasks.home.doors.mechanisms import KINDS
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, nearest_stands, places
 from manikin.tasks.home.scene import LAYOUTS
 from manikin.tasks.home.ways import quick_way, stacked
