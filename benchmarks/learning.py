@@ -73,6 +73,7 @@ TARGETS = {
 LAST = 0.1  # of a run, whose validations make its final return
 DEMONSTRATED: dict[str, list[str]] = {"rlpd": [], "rfcl": ["reverse=4"]}  # settings of sac
 CLONED = "clone"  # bc, then ppo
+TRAINS = {**dict.fromkeys(DEMONSTRATED, "sac"), CLONED: "ppo"}  # where a run is not named after its algorithm
 
 
 def manikin(*words: str) -> None:
@@ -85,18 +86,18 @@ def limits(run: str, *, loaded: bool, most: float | None = None) -> list[str]:
     if most is not None:
         return ["--minutes", f"{most:g}"]
     name, task = run.split(":")
-    algorithm, demos = ("sac", True) if name in DEMONSTRATED else ("ppo" if name == CLONED else name, False)
+    algorithm, demos = TRAINS.get(name, name), name in DEMONSTRATED
     minutes = TARGETS[run].minutes if run in TARGETS else recipe_for(algorithm, task, demos=demos)[0].minutes
     if loaded:
         return ["--minutes", f"{max(240, 4 * minutes):g}"]
-    return [] if recipe_for(algorithm, task, demos=demos)[1] else ["--minutes", f"{minutes:g}"]
+    return [] if name == CLONED or recipe_for(algorithm, task, demos=demos)[1] else ["--minutes", f"{minutes:g}"]
 
 
 def needed_first(run: str) -> tuple[str, str, int] | None:
     """What the policy is to a run that it needs first (``teacher`` or ``begin_from``), the run that makes that policy
     again, and its seed; None without one that comes with manikin."""
     name, task = run.split(":")
-    if name in DEMONSTRATED or name == CLONED:
+    if name in TRAINS:
         return None
     settings = recipe_for(name, task)[0].settings
     for setting in ("teacher", "begin_from"):
@@ -137,7 +138,7 @@ def train(
 ) -> dict[str, Any]:
     """One run of the command, with another recipe than the task's where one is given."""
     name, task = run.split(":")
-    algorithm = "sac" if name in DEMONSTRATED else "ppo" if name == CLONED else name
+    algorithm = TRAINS.get(name, name)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary if keep is None else keep) / f"{name}-{task}-{seed}"
         what, shown, demos = [algorithm, task], list[str](), None

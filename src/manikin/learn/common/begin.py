@@ -73,6 +73,10 @@ def begin_as(
     if sizes:
         raise ConfigError(f"{word} has a network of other sizes: {'; '.join(sizes)}. Set them as they are there")
     seen, shown = list(about.get("observation") or ()), list(env.observation_names)
+    if isinstance(module, Cloned):
+        sees = module.scaling.std.isfinite()
+        seen = [name for name, one in zip(seen, sees.tolist(), strict=True) if one]
+        state |= {name: state[name][..., sees] for name in _COLUMNS}
     if seen and shown:
         if missing := [name for name in seen if name not in shown]:
             raise ConfigError(
@@ -91,11 +95,6 @@ def begin_as(
         )
     else:
         known = torch.arange(len(actor.scaling.mean))
-    if isinstance(module, Cloned):
-        hidden = state["scaling.std"].isinf()
-        for name, empty in _COLUMNS.items():
-            state[name][..., hidden] = empty
-        known = known[~hidden[known]]
     actor.load_state_dict(state, strict=False)
     count = torch.zeros(len(actor.scaling.mean), dtype=torch.float64)
     count[known] = _CLONED if isinstance(module, Cloned) else float(about["steps"])

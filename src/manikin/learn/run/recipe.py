@@ -282,17 +282,14 @@ def recipe_for(algorithm: str, task: str, *, demos: bool = False, begin_from: st
     """
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
-    if demos and (file := _folder() / "with_demos" / f"{algorithm}.toml").is_file():
-        text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
-        return Recipe.from_toml(text, source=f"shipped recipe with_demos/{file.name}"), False
+    if demos and (recipe := _for_any_task("with_demos", algorithm, task)) is not None:
+        return recipe, False
     about = read_about(shipped_policy(begin_from) or begin_from) if begin_from else {}
-    if about.get("algorithm") == "bc" and (file := _folder() / "from_clone" / f"{algorithm}.toml").is_file():
-        text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+    cloned = about.get("algorithm") == "bc"
+    if cloned and (recipe := _for_any_task("from_clone", algorithm, task)) is not None:
         clone = Recipe.from_toml(about["recipe"], source=f"the recipe of {begin_from}")
         env = {name: value for name, value in clone.env.items() if name != "num_envs" and clone.task == task}
-        layers = {name: clone.settings[name] for name in ("hidden", "activation")}
-        recipe = Recipe.from_toml(text, source=f"shipped recipe from_clone/{file.name}")
-        return recipe.replace(env=env, settings=layers), True
+        return recipe.replace(env=env, settings={name: clone.settings[name] for name in ("hidden", "activation")}), True
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]
@@ -312,6 +309,15 @@ def load_recipe(path: str | Path) -> Recipe:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"the recipe {str(path)!r} cannot be read: {error}") from None
     return Recipe.from_toml(text, source=str(path))
+
+
+def _for_any_task(folder: str, algorithm: str, task: str) -> Recipe | None:
+    """The algorithm's recipe in a folder of recipes that name no task; None without one."""
+    file = _folder() / folder / f"{algorithm}.toml"
+    if not file.is_file():
+        return None
+    text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+    return Recipe.from_toml(text, source=f"shipped recipe {folder}/{file.name}")
 
 
 def _folder() -> Any:

@@ -116,10 +116,8 @@ class GaussianActor(nn.Module):
         return mean, (self.log_std + more).clamp(*self.log_std_limits)
 
     def forward(self, observation: Any) -> Tensor:
-        action: Tensor = self.mean(self.encoder(self.scaling(observation)))
-        if self.state_std:
-            action = action[..., : self.actions]
-        return action.clamp(-1.0, 1.0)
+        mean, _ = self.distribution(self.scaling(observation))
+        return mean.clamp(-1.0, 1.0)
 
 
 class TanhGaussianActor(nn.Module):
