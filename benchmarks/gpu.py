@@ -4,6 +4,7 @@
     python benchmarks/gpu.py --peers DIR                   # also ManiSkill3 and mjlab
     torchrun --nproc-per-node 8 benchmarks/gpu.py          # one process per GPU; rates are summed
     python benchmarks/gpu.py --quick                       # the same path on Warp's CPU device, two environments each
+    python benchmarks/gpu.py --parts pictures --resume     # in several goes: what --out has of this card is kept
 
 ``DIR`` holds one virtual environment per peer: DIR/maniskill (mani_skill==3.0.1) and DIR/mjlab (mjlab==1.6.0, which
 needs mujoco and mujoco-warp 3.11 where manikin needs 4.0: the two cannot share one). A peer that does not run is
@@ -12,9 +13,9 @@ and info. Raw is ``mujoco_warp`` on the very model with the same room for contac
 of positions and velocities per control step, as one graph. Resets are timed apart: no episode ends meanwhile, nor do
 the peers'. Targets are for one card: of several, the first's figures are judged, and the peers run on it.
 
-Training is ``ppo`` on PickCube-v2 with ManiSkill3's published settings for a GPU, which are not tuned for manikin,
-until 95 % of 256 validation episodes succeed. The figure is seconds of the training loop, validation included. It is
-measured on one card only.
+Training is ``ppo`` on PickCube-v2 until 95 % of 256 validation episodes succeed. The figure is seconds of the training
+loop, validation included. By state it is done twice: with manikin's recipe in 1,024 environments of 8 steps, and with
+ManiSkill3's published settings for a GPU, which are not tuned for manikin. It is measured on one card only.
 
 The result goes to results/gpu.json, of several GPUs to results/gpu-8.json (their number). Without a GPU it holds the
 word "unmeasured" and nothing else.
@@ -33,13 +34,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import arguments, parsed
+from common import arguments, command, parsed
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 UNMEASURED = "unmeasured"
 TASKS = ("CartpoleBalance-v1", "PickCube-v2", "StackCube-v2", "PickSingleYCB-v2", "OpenCabinetDrawer-v2")
-SIZES = (1, 16, 256, 1024, 4096, 16384)
+SIZES = (1, 16, 256, 1024, 4096, 16384, 65536)
+PARTS = ("state", "pictures", "training", "training-pictures")
 IMAGES = "rgb+depth+segmentation"
 PICTURES = ((128, 128, (1, 256, 1024)), (640, 480, (1, 64, 256)))  # width, height, environments
 PEERS = {"ManiSkill3 PickCube": "maniskill_gpu", "mjlab lift cube": "mjlab_gpu"}
@@ -78,27 +80,33 @@ class Training:
 
     Attributes:
         rows, num_steps: of the environment, and of each in an iteration.
+        published: ManiSkill3's settings, not those of manikin's recipe.
         minutes: after which it ends anyhow. iterations: likewise, 0 for no limit.
     """
 
     device: str
-    rows: int = 4096
-    num_steps: int = 4
+    rows: int = 1024
+    num_steps: int = 8
     size: int = 0
     minutes: float = 5.0
     iterations: int = 0
+    published: bool = False
 
     @property
     def name(self) -> str:
-        return f"PickCube-v2 ppo {f'{self.size}x{self.size} RGB' if self.size else 'state'}, N={self.rows}"
+        kind = f"{self.size}x{self.size} RGB" if self.size else "state"
+        return f"PickCube-v2 ppo {kind}, N={self.rows}{', published settings' if self.published else ''}"
 
 
 def trainings(args: argparse.Namespace, device: str) -> list[Training]:
     """What is trained on a device."""
     if args.quick:
         small = Training(device=device, rows=2, num_steps=4, minutes=0, iterations=1)
-        return [small, dataclasses.replace(small, size=36)]  # the least that the encoder takes
-    return [Training(device=device), Training(device=device, rows=1024, num_steps=16, size=128, minutes=15)]
+        every = [small, dataclasses.replace(small, size=36)]  # the least that the encoder takes
+    else:
+        published = Training(device=device, rows=4096, num_steps=4, published=True)
+        every = [Training(device=device), published, Training(device=device, size=128)]
+    return [one for one in every if ("training-pictures" if one.size else "training") in args.parts]
 
 
 def trained(training: Training) -> dict[str, Any]:
@@ -112,9 +120,12 @@ def trained(training: Training) -> dict[str, Any]:
     begin, small = time.perf_counter(), training.iterations > 0
     seen: dict[str, Any] = {"observe": "rgb", "cameras": ["base_camera"], "renderer": "warp"}
     seen |= {"size": [training.size, training.size]}
-    settings = {"epochs": 8, "minibatches": 2 if small else 32, "gamma": 0.8, "gae_lambda": 0.9, "log_std": 0.0}
-    settings |= {"encoder": "nature", "channels": [32, 64, 64], "cuda_graphs": True}
-    hidden = [512] if training.size else [256, 256, 256]
+    settings: dict[str, Any] = {"cuda_graphs": True, "encoder": "nature", "channels": [32, 64, 64]}
+    if training.published:
+        settings |= {"epochs": 8, "minibatches": 32, "gamma": 0.8, "gae_lambda": 0.9, "log_std": 0.0}
+    if small:
+        settings["minibatches"] = 2
+    hidden = [512] if training.size else [256, 256, 256] if training.published else [128, 128]
     recipe = Recipe(
         algorithm="ppo",
         task="PickCube-v2",
@@ -254,8 +265,9 @@ def cases(args: argparse.Namespace, device: str) -> list[Case]:
         return [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
     out = []
     for task in args.task:
-        out += [Case(task=task, num_envs=n, device=device, seconds=args.seconds) for n in args.num_envs]
-        for width, height, sizes in PICTURES:
+        if "state" in args.parts:
+            out += [Case(task=task, num_envs=n, device=device, seconds=args.seconds) for n in args.num_envs]
+        for width, height, sizes in PICTURES if "pictures" in args.parts else ():
             images = {"device": device, "seconds": args.seconds, "width": width, "height": height}
             out += [Case(task=task, num_envs=n, **images) for n in sizes]
     return out
@@ -302,6 +314,15 @@ def card(args: argparse.Namespace, local: int) -> tuple[str | None, str]:
     return f"cuda:{local}", processor(f"cuda:{local}")
 
 
+def kept(path: Path, now: dict[str, Any]) -> dict[str, Any]:
+    """What a result has of this card, number of GPUs and versions; nothing of others, and nothing that failed."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if any(before.get(key) != value for key, value in now.items()):
+        return {}
+    done = {part: {n: r for n, r in before[part].items() if "failed" not in r} for part in ("manikin", "training")}
+    return {**done, "peers": before["peers"], "command": before["command"]}
+
+
 def results_of(gpus: int) -> Path:
     """Where a result goes; docs/devices.py shows that of one card."""
     return RESULTS / ("gpu.json" if gpus == 1 else f"gpu-{gpus}.json")
@@ -312,6 +333,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--task", nargs="+", default=list(TASKS))
     parser.add_argument("--num-envs", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--seconds", type=float, default=5.0, help="of stepping per measurement")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--resume", action="store_true", help="keep what --out has of this card and these versions")
     parser.add_argument("--peers", type=Path, help="folder with the peers' virtual environments")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--trainer", help=argparse.SUPPRESS)
@@ -332,12 +355,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.error(str(UnknownNameError("task", task, task_ids())))
     ranks = Ranks()
     device, name = card(args, ranks.local)
-    result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions(), "manikin": {}, "peers": {}}
-    result["training"] = {}
-    result["command"] = "python benchmarks/gpu.py" if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.size} ..."
-    own: dict[str, Any] = {}  # what this card did
+    result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions()}
+    result |= {"manikin": {}, "peers": {}, "training": {}, **(kept(args.out, result) if args.resume else {})}
+    called = command() if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.size} ..."
+    result["command"] = "; ".join(dict.fromkeys([*result.get("command", "").split("; "), called])).removeprefix("; ")
+    own: dict[str, Any] = dict(result["manikin"]) if ranks.size == 1 else {}  # what this card did
     if device is not None:
         for case in cases(args, device):
+            if case.name in result["manikin"]:
+                continue
             worker = [sys.executable, __file__, "--worker", json.dumps(dataclasses.asdict(case))]
             own[case.name] = in_process(worker)
             row = summed(ranks.all(own[case.name]))
@@ -350,6 +376,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 run = [str(python), str(HERE / "peers" / f"{script}.py"), device, str(args.seconds)]
                 result["peers"][title] = {f"N={n}": in_process([*run, str(n)]) for n in args.num_envs}
         for training in trainings(args, device) if ranks.size == 1 else ():
+            if training.name in result["training"]:
+                continue
             worker = [sys.executable, __file__, "--trainer", json.dumps(dataclasses.asdict(training))]
             result["training"][training.name] = row = in_process(worker)
             print(f"{training.name}: {json.dumps(row)}", file=sys.stderr, flush=True)

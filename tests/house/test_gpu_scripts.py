@@ -290,6 +290,42 @@ def test_what_eight_cards_do_is_not_held_to_what_one_is_meant_to(tmp_path: Path,
     assert gpu.results_of(1) == tmp_path / "gpu.json"
 
 
+def test_a_benchmark_in_several_goes_keeps_what_this_card_did(tmp_path: Path, monkeypatch) -> None:
+    gpu, name = script("gpu"), ["a card"]
+    done: list[tuple[int, int]] = []
+    room: list[str] = []
+
+    def measured(words: list[str], timeout: float = 0) -> dict[str, Any]:
+        if words[-2] == "--trainer":
+            return {"to_target_s": 20.0}
+        case = json.loads(words[-1])
+        done.append((case["num_envs"], case["width"]))
+        if done[-1] == (2, 0) and not room:
+            return {"failed": "no memory"}
+        return {"num_envs": case["num_envs"], "env": 1e5, "raw": 1e5, "time_over_raw": 1.0, "card_bytes": 1}
+
+    monkeypatch.setattr(gpu, "card", lambda args, local: ("cuda:0", name[0]))
+    monkeypatch.setattr(gpu, "in_process", measured)
+    monkeypatch.setattr(sys, "argv", ["benchmarks/gpu.py", "--resume"])
+    words = ["--task", "PickCube-v2", "--num-envs", "2", "4", "--out", str(tmp_path / "gpu.json")]
+
+    def go(*parts: str, resume: bool = True) -> dict[str, Any]:
+        done.clear()
+        assert gpu.main([*words, *(["--resume"] if resume else []), "--parts", *parts]) == 0
+        return json.loads((tmp_path / "gpu.json").read_text())
+
+    assert "failed" in go("state")["manikin"]["PickCube-v2 state, N=2"] and done == [(2, 0), (4, 0)]
+    room.append("more memory")
+    found = go("state", "training")
+    assert done == [(2, 0)] and found["manikin"]["PickCube-v2 state, N=2"]["env"] == 1e5
+    found = go("pictures")
+    assert len(done) == 6 and len(found["manikin"]) == 8 and len(found["training"]) == 2
+    assert found["targets"]["PickCube state, seconds of training to 95 %"]["measured"] == 20.0
+    assert found["command"] == "python benchmarks/gpu.py --resume"  # the same command once
+    name[0] = "another card"
+    assert len(go("state")["manikin"]) == 2 and done == [(2, 0), (4, 0)]
+
+
 def test_no_episode_of_mjlab_ends_while_it_is_timed(monkeypatch, capsys) -> None:
     """The script with stand-ins for mjlab and the GPU."""
     command = SimpleNamespace(resampling_time_range=(8.0, 12.0))

@@ -1,10 +1,11 @@
-"""Private parts of Warp: its native library, as ``warp._src`` loads it."""
+"""Private parts of Warp and MuJoCo Warp: the native library, and two functions that are empty in version 4.0."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["peak_bytes", "trim_graph_memory"]
+__all__ = ["fill_empty_sorts", "peak_bytes", "trim_graph_memory"]
 
 
 def native_library() -> Any:
@@ -21,3 +22,16 @@ def trim_graph_memory(ordinal: int) -> None:
 def peak_bytes() -> int:
     """The most bytes that Warp had allocated at once, inside a ``warp.ScopedMemoryTracker`` since its ``clear()``."""
     return int(native_library().wp_alloc_tracker_get_peak_bytes())
+
+
+def fill_empty_sorts(*, contacts: Callable[[Any, Any], None], constraints: Callable[[Any, Any], None]) -> None:
+    """Put functions of MuJoCo Warp's model and data where it is to sort contacts and rows of constraints, if its own
+    are empty, as in 4.0."""
+    from mujoco_warp._src import collision_driver, constraint
+
+    for module, name, sort in (
+        (collision_driver, "_sort_contacts", contacts),
+        (constraint, "_sort_constraints", constraints),
+    ):
+        if not getattr(module, name).__code__.co_names:  # it calls nothing
+            setattr(module, name, sort)

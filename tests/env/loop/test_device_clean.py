@@ -8,6 +8,7 @@ import torch
 
 from manikin.env.env import Env
 from manikin.env.layouts.env import LayoutEnv
+from manikin.env.layouts.slots import Places
 from manikin.env.loop.device import DeviceLoop
 from manikin.env.registry import task_class, task_ids
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
@@ -106,12 +107,30 @@ def test_sensors(monkeypatch):
     check(on_meta(monkeypatch, task_class("PushCube-v2"), sensors=made, observe="state_dict"))
 
 
-def test_buckets_wait_once_for_all_of_them(monkeypatch):
-    """Neither numbers of rows nor actions travel in a step; the flags of all buckets come in one reading."""
+def buckets_on_meta(monkeypatch, task, **options):
     monkeypatch.setattr("manikin.env.options.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
-    env = LayoutEnv(task_class("OpenCabinetDrawer-v2"), num_envs=9, device="cuda", budget=Budget(), reward="none")
+    return LayoutEnv(task_class(task), num_envs=9, device="cuda", budget=Budget(), reward="none", **options)
+
+
+@pytest.mark.parametrize("task", [task for task in task_ids() if task_class(task).layouts])
+def test_what_a_task_with_layouts_observes_at_first_is_on_the_device(monkeypatch, task):
+    """Before anything is known of its observations' shapes."""
+    found, joined = [], Places.joined
+
+    def seen(self, parts):
+        found.extend(t.device for t in leaves(list(parts.values())))
+        return joined(self, parts)
+
+    monkeypatch.setattr(Places, "joined", seen)
+    assert buckets_on_meta(monkeypatch, task).observation_names
+    assert len(found) > 3 and set(found) == {META}
+
+
+def test_buckets_wait_once_for_all_of_them(monkeypatch):
+    """Neither numbers of rows nor actions travel in a step; the flags of all buckets come in one reading."""
+    env = buckets_on_meta(monkeypatch, "OpenCabinetDrawer-v2")
     # house: private, rows move without a reset
     env._pool.place({row: row % len(env.task.layouts) for row in range(9)})
     for part in env.parts():

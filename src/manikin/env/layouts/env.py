@@ -90,7 +90,7 @@ class LayoutEnv(BatchEnv):
         first = self._pool.first.env
         super().__init__(options, first._made)
         self._entropy: int | None = None
-        with torch.no_grad():
+        with torch.no_grad(), first.on_device():
             sample = self._pool.sample().joined({0: first._observer()})
         self.observation_names = self._names(sample) if observation.flat else []
         self.single_observation_space = space_of(self._finish(sample, self._pool.sample().layout))

@@ -26,6 +26,7 @@ from manikin.sim.warp.capacity import Capacity
 from manikin.sim.warp.channel import Rows, WarpChannel, merged
 from manikin.sim.warp.library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp.model import PLACING, RowModel, acceleration_columns
+from manikin.sim.warp.order import install
 from manikin.sim.world import PLACES, STATE, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
@@ -43,7 +44,7 @@ class WarpWorld:
         num_worlds: rows N >= 1.
         device: ``warp:cpu`` or ``cuda``, ``cuda:1``.
         nconmax, njmax, nccdmax: room for contacts and constraints, see :class:`manikin.spec.budget.Budget`.
-        deterministic: the same bits in every run, through Warp's own option; slower.
+        deterministic: the same bits in every run, through Warp's own option and :mod:`manikin.sim.warp.order`; slower.
 
     ``mjw_model`` and ``mjw_data`` are MuJoCo Warp's own, for code that launches kernels itself.
     """
@@ -79,6 +80,8 @@ class WarpWorld:
             self.mjw_model.opt.warn_overflow = False
             kind = self._mjw.DeterminismType
             self.mjw_model.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
+            if deterministic:
+                install()
             self.mjw_data = self._mjw.make_data(self._mjm, **self._size)
             self._counters = [self._wp.to_torch(counter) for counter in (self.mjw_data.nacon, self.mjw_data.ncollision)]
         if self._wp_device.is_cuda:
