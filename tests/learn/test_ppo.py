@@ -34,11 +34,12 @@ def test_the_same_seed_is_the_same_run_whatever_the_threads_of_the_physics():
     assert not torch.equal(_weights(one), _weights(_train(seed=4)[0]))
 
 
-def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted():
-    whole, numbers = _train(iterations=4)
-    half, _ = _train(iterations=2)
+@pytest.mark.parametrize("config", [SMALL, replace(SMALL, noise_memory=0.9)], ids=["", "lasting noise"])
+def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(config):
+    whole, numbers = _train(config, iterations=4)
+    half, _ = _train(config, iterations=2)
     state = half.state_dict()
-    rest, _ = _train(iterations=0)
+    rest, _ = _train(config, iterations=0)
     rest.load_state_dict(state)
     assert [rest.iterate(), rest.iterate()] == numbers[2:]
     assert torch.equal(_weights(rest), _weights(whole))
@@ -124,6 +125,25 @@ def test_a_spread_that_depends_on_the_observation_is_the_one_actions_were_drawn_
     numbers = trainer.iterate()
     assert numbers["spread"] == pytest.approx(float(log_std.exp().mean()), rel=0.3)
     assert trainer.network_options["state_std"] and "state_std" not in _train(iterations=0)[0].network_options
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_noise_lasts_as_long_as_it_is_told_and_is_as_wide_as_ever(memory):
+    """The correlation of a row's noise with that of the step before is the share that is kept."""
+    config = replace(SMALL, num_steps=60, noise_memory=memory, log_std=-1.0, normalize=False, stagger=False)
+    trainer = _train(config, iterations=0, rows=64)[0]
+    with torch.no_grad():
+        for layer in (trainer.actor.mean[-1].weight, trainer.actor.mean[-1].bias):
+            layer.zero_()
+    noise = trainer.collect()[0]["actions"].reshape(60, 64, -1)[20:] / math.exp(-1.0)  # it begins at 0
+    assert noise.std() == pytest.approx(1.0, abs=0.05)
+    assert (noise[1:] * noise[:-1]).mean() == pytest.approx(memory, abs=0.05)
+
+
+@pytest.mark.parametrize("memory", [-0.1, 1.0])
+def test_noise_that_never_changes_is_refused(memory):
+    with pytest.raises(ConfigError, match=r"noise_memory must be 0 or more and below 1, got"):
+        _train(replace(SMALL, noise_memory=memory), iterations=0)
 
 
 def test_mean_actions_outside_of_their_range_cost_what_the_weight_says():

@@ -25,6 +25,7 @@ from test_world import build
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 pytestmark = pytest.mark.xdist_group("warp")  # one worker compiles the kernels
 
+from manikin.sim.warp.capacity import Capacity  # noqa: E402
 from manikin.sim.warp.library import modules  # noqa: E402
 from manikin.sim.warp.world import WarpWorld  # noqa: E402
 
@@ -235,6 +236,19 @@ def test_a_budget_too_small_is_flagged_in_the_row_that_overflows():
     assert 14 < needed <= 64 and f"njmax to at least {needed} (now 14; rows [1])" in advice(
         [(room, world.shortages(), range(3))]
     )
+
+
+def test_whatever_is_dropped_has_words():
+    """As a height field's contacts, which once raised the flag and told nothing."""
+    world, _ = start(WarpWorld)
+    kinds = modules()[1].OverflowType
+    counted = kinds.NEFC | kinds.BROADPHASE | kinds.NARROWPHASE  # their numbers are known, see above
+    limits = kinds.ITERATIONS | kinds.LS_ITERATIONS
+    for kind in kinds:
+        if kind and not kind & (counted | limits) and kind != kinds.ALL:
+            one = Capacity(world._size, 3, world.device, kinds)  # house: private, the sizes of the room
+            one.lose(torch.tensor([0, int(kind), 0]))
+            assert "(rows [1])" in (said := advice([(Budget(), one.shortages(), range(3))])) or "; rows [1])" in said
 
 
 def test_what_was_dropped_before_a_reset_or_in_a_row_left_out_is_not_this_episodes():

@@ -9,6 +9,7 @@ With pictures, actor and critic share the encoder, and both of their losses trai
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -57,6 +58,9 @@ class Config(PictureConfig):
         log_std: logarithm of the actions' spread at the beginning. min_log_std: it does not fall below.
         state_std: the spread depends on the observation. Then entropy_weight makes it wide where it costs nothing, and
             the policy tries there what it does not do; with one spread for all it is as small as anywhere needed.
+        noise_memory: in training the noise of an action is this share of the last one's and the rest new (an AR(1)
+            process), from 0 to below 1, as in :class:`~manikin.learn.sac.Config`. The loss takes each action for an
+            independent draw (Hollenstein et al., 2024, arXiv:2312.11091).
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
@@ -88,6 +92,7 @@ class Config(PictureConfig):
     log_std: float = -0.5
     min_log_std: float = -3.0
     state_std: bool = False
+    noise_memory: float = 0.0
     normalize: bool = True
     bootstrap_at_success: bool = True
     stagger: bool = True
@@ -123,6 +128,8 @@ class PPO:
         self.ranks = ranks or Ranks()
         if config.cuda_graphs and (config.anneal or config.lag):
             raise ConfigError("ppo's cuda_graphs record one learning rate and one policy: leave anneal and lag out")
+        if not 0 <= config.noise_memory < 1:
+            raise ConfigError(f"ppo's noise_memory must be 0 or more and below 1, got {config.noise_memory}")
         count = config.num_steps * env.num_envs
         if (size := -(-count // config.minibatches)) == 1 or count % size == 1:
             raise ConfigError(
@@ -173,6 +180,7 @@ class PPO:
             ranks=self.ranks,
         )
         self.observation = self.episodes.begin()
+        self.noise = torch.zeros(env.num_envs, actions, device=self.device)
         self.ahead = Ahead(self._collect, [self.actor, self.critic], config.lag)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -223,6 +231,9 @@ class PPO:
             mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
             mean, log_std = act(self.observation).values()
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
+            if config.noise_memory:
+                kept = config.noise_memory
+                self.noise = drawn = kept * self.noise + math.sqrt(1 - kept**2) * drawn
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
             moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), begun + t + 1)
@@ -331,6 +342,7 @@ class PPO:
             "streams": self.streams.state_dict(),
             "episodes": self.episodes.state_dict(),
             "about": self.about,
+            "noise": self.noise,
             "counts": {"steps": self.steps, "iterations": self.iterations},
         }
 
@@ -343,6 +355,7 @@ class PPO:
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
+        self.noise = state.get("noise", self.noise)  # which older checkpoints lack
         self.ahead.load_state_dict(state.get("ahead", {"steps": None}))  # which older checkpoints lack
         self.about = state.get("about", {})
 

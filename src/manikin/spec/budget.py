@@ -13,6 +13,9 @@ __all__ = ["FIXED", "Budget", "Shortage", "advice", "largest", "read_budget"]
 FIXED = {
     "contact_match": "a contact sensor had more matches than MuJoCo Warp sorts",
     "epa_horizon": "two convex shapes touched in a way too involved for MuJoCo Warp",
+    "hfield": "a shape touched more of a height field at once than MuJoCo Warp takes",
+    "nvmax": "more joints moved at once than MuJoCo Warp takes",
+    "tactile": "a tactile sensor was near more shapes than MuJoCo Warp takes",
 }
 """Kinds of overflow that no budget changes, in words."""
 
