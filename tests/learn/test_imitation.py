@@ -225,6 +225,27 @@ def test_how_far_after_success_is_not_below_all_of_it(demos):
         _trainer("bc", demos, after_success=-2)
 
 
+def test_frames_that_ask_for_nothing_may_be_left_out(demos):
+    """Seven joints count by how far they are asked to go; the hand's opening, which is absolute, by its change."""
+    env = make("PushCube-v2", observe="state")
+    every, some = load_demonstrations(demos, env), load_demonstrations(demos, env, least_action=0.98)
+    with EpisodeFile(demos) as file:
+        actions = [torch.as_tensor(np.asarray(episode.actions)) for episode in file]
+    assert [dim.reference for dim in env.controller.card.dims] == ["measured"] * 7 + ["absolute"]
+    kept = []
+    for one in actions:
+        opened = torch.diff(one[:, 7], prepend=one[:1, 7])
+        kept.append(torch.cat([one[:, :7], opened[:, None]], 1).abs().amax(1) >= 0.98)
+    whole = torch.cat(kept)
+    assert 0 < whole.sum() < len(every) == len(whole)
+    assert torch.equal(some.actions, every.actions[whole]) and torch.equal(some.present, every.present[whole])
+    assert some.digest != every.digest
+    with pytest.raises(ConfigError, match=r"no frame of .* is left: least_action=1.5 may be too large"):
+        load_demonstrations(demos, env, least_action=1.5)
+    with pytest.raises(ConfigError, match="least_action must be 0 or more and below 1, got 1"):
+        _trainer("bc", demos, least_action=1.0)
+
+
 def test_demonstrations_of_something_else_are_refused(demos, tmp_path):
     for task, given, words in (
         ("PullCube-v2", {}, "task 'PushCube-v2', here 'PullCube-v2'"),

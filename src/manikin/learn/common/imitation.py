@@ -70,10 +70,14 @@ class ImitationConfig(GradientConfig, PictureConfig):
         hide: columns of the observation whose names contain one of these words are hidden from the network.
         after_success: of each demonstration, frames up to so many after its first success are learned from; -1 for all.
             Where success does not end an episode, most frames of a demonstration show an arm that waits.
+        least_action: frames in which every part of the action is smaller than this, of the 1 that a step can do, are
+            not learned from; of what is absolute, as a hand's opening, the change counts. 0: all are. A network that
+            sees one observation and was shown waits stays there.
     """
 
     hide: tuple[str, ...] = ()
     after_success: int = -1
+    least_action: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +173,16 @@ class Imitation:
             chunk, self.about = config.predict, {"execution": config.execution.plain}
         if config.after_success < -1:
             raise ConfigError(f"after_success must be 0 or more, or -1 for all frames, got {config.after_success}")
+        if not 0 <= config.least_action < 1:
+            raise ConfigError(f"least_action must be 0 or more and below 1, got {config.least_action}")
         data = load_demonstrations(
-            demos, env, config, chunk=chunk, most=config.demonstrations, after_success=config.after_success
+            demos,
+            env,
+            config,
+            chunk=chunk,
+            most=config.demonstrations,
+            after_success=config.after_success,
+            least_action=config.least_action,
         )
         self.network_options = {
             "observations": inputs,

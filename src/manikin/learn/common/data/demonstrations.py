@@ -83,6 +83,7 @@ def load_demonstrations(
     chunk: int = 1,
     most: int = 0,
     after_success: int = -1,
+    least_action: float = 0.0,
 ) -> Demonstrations:
     """The successful episodes of a recording, those of the lowest numbers first.
 
@@ -95,10 +96,11 @@ def load_demonstrations(
         most: take at most so many episodes; 0 for all.
         after_success: of each episode, frames up to so many after its first success; -1 for all. Their chunks may reach
             beyond.
+        least_action: frames in which every part of the action is smaller are left out, see :func:`_sizes`; 0 for none.
 
     Raises:
-        ConfigError: demonstrations of another task, robot, controller, control rate, observation or action size, or an
-            observation that is neither flat nor has pictures.
+        ConfigError: no frame is left. Demonstrations of another task, robot, controller, control rate, observation or
+            action size, or an observation that is neither flat nor has pictures.
         DataError: no recording, damaged, without observations, or no episode in it succeeded.
     """
     window, inputs = inputs_of(env, config or PictureConfig())
@@ -139,6 +141,10 @@ def load_demonstrations(
     if after_success >= 0:
         last = _first_successes(path, numbers) + after_success
         kept &= step <= last[torch.searchsorted(numbers, episode)]
+    if least_action > 0:
+        kept &= (_sizes(env, actions[:, 0], step) >= least_action).any(1)
+    if not kept.any():
+        raise ConfigError(f"no frame of {path} is left: least_action={least_action} may be too large")
     windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
     digest = hashlib.sha256()
     # flat frames as they are seen together
@@ -155,6 +161,14 @@ def load_demonstrations(
         episodes=len(numbers),
         digest=digest.hexdigest(),
     )
+
+
+def _sizes(env: BatchEnv, actions: Tensor, step: Tensor) -> Tensor:
+    """(F, A) how much actions (F, A) in [-1, 1] ask for. Of what is absolute, such as the opening of a hand, that is
+    the change since the frame before, and 0 in an episode's first."""
+    absolute = [dim.reference == "absolute" and not dim.unit.endswith("/s") for dim in env.controller.card.dims]
+    before = torch.where((step == 0).unsqueeze(1), actions, actions.roll(1, 0))
+    return torch.where(torch.tensor(absolute), actions - before, actions).abs()
 
 
 def _first_successes(path: str | Path, numbers: Tensor) -> Tensor:
