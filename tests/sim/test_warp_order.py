@@ -97,8 +97,9 @@ def test_what_a_version_sorts_by_itself_is_left_alone(monkeypatch):
     def theirs(m, d):
         return m.sorted(d)
 
-    monkeypatch.setattr(collision_driver, "_sort_contacts", theirs)
-    monkeypatch.setattr(constraint, "_sort_constraints", lambda m, d: None)
+    (first, contacts), (second, rows) = BOTH
+    monkeypatch.setattr(first, contacts, theirs)
+    monkeypatch.setattr(second, rows, lambda m, d: None)
     ours = (lambda m, d: m.first(d)), (lambda m, d: m.second(d))
     fill_empty_sorts(contacts=ours[0], constraints=ours[1])
-    assert collision_driver._sort_contacts is theirs and constraint._sort_constraints is ours[1]
+    assert getattr(first, contacts) is theirs and getattr(second, rows) is ours[1]

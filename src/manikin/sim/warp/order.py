@@ -13,20 +13,25 @@ import torch
 from torch import Tensor
 
 from manikin.compat.warp import fill_empty_sorts
+from manikin.sim.warp.library import modules
 
-__all__ = ["contact_order", "install", "move_contacts", "move_rows", "row_order"]
+__all__ = ["contact_order", "determinism", "move_contacts", "move_rows", "row_order"]
 
 # per row of constraints (worlds, rows, ...); J only where it is dense
 _ROWS = ("type", "id", "pos", "margin", "D", "vel", "aref", "frictionloss", "Jqvel")
 _SPARSE_ROWS = ("J_rownnz", "J_rowadr")
 
 
-def install() -> None:
-    """MuJoCo Warp sorts by these where its model's ``opt.deterministic`` asks for it."""
+def determinism(wanted: bool) -> int:
+    """What a model's ``opt.deterministic`` has to be, once there is what it asks for."""
+    kinds = modules()[1].DeterminismType
+    if not wanted:
+        return int(kinds.NONE)
     fill_empty_sorts(
         contacts=lambda m, d: move_contacts(d, contact_order(m, d)),
         constraints=lambda m, d: move_rows(m, d, row_order(d)),
     )
+    return int(kinds.ALL)
 
 
 def _tensor(array: Any) -> Tensor:

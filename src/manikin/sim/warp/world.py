@@ -26,7 +26,7 @@ from manikin.sim.warp.capacity import Capacity
 from manikin.sim.warp.channel import Rows, WarpChannel, merged
 from manikin.sim.warp.library import Scratch, in_torch_order, modules, supported, torch_stream, warp_device
 from manikin.sim.warp.model import PLACING, RowModel, acceleration_columns
-from manikin.sim.warp.order import install
+from manikin.sim.warp.order import determinism
 from manikin.sim.world import PLACES, STATE, Piece, row_numbers
 from manikin.spec.budget import Shortage
 from manikin.spec.scene import CompiledScene
@@ -78,10 +78,7 @@ class WarpWorld:
         with self._wp.ScopedDevice(self._wp_device):
             self.mjw_model = self._mjw.put_model(self._mjm)
             self.mjw_model.opt.warn_overflow = False
-            kind = self._mjw.DeterminismType
-            self.mjw_model.opt.deterministic = int(kind.ALL if deterministic else kind.NONE)
-            if deterministic:
-                install()
+            self.mjw_model.opt.deterministic = determinism(deterministic)
             self.mjw_data = self._mjw.make_data(self._mjm, **self._size)
             self._counters = [self._wp.to_torch(counter) for counter in (self.mjw_data.nacon, self.mjw_data.ncollision)]
         if self._wp_device.is_cuda:
