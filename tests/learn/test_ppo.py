@@ -87,6 +87,42 @@ def test_the_values_of_last_observations_follow_the_options():
         assert trainer.collect()[0]["gains"].tolist() == expected
 
 
+@pytest.mark.parametrize("end", [False, True])
+def test_a_row_that_fails_may_end_there_where_episodes_go_on(end):
+    """Rewards and values are 1 and gamma is 1: what a step gained is 1 where the episode goes on, 0 where it ended."""
+
+    class Fails:
+        """Row 3 fails in step 2; no episode ends."""
+
+        def __init__(self, env):
+            self.env, self.num_envs, self.horizon, self.device = env, 4, 8, env.device
+            self.single_observation_space = env.single_observation_space
+            self.single_action_space = env.single_action_space
+
+        def reset(self, **given):
+            return self.env.reset(**given)
+
+        def step(self, actions):
+            observation, _, terminated, truncated, info = self.env.step(actions)
+            info["fail"] = (self.env.elapsed == 2) & (torch.arange(4) == 3)
+            return observation, torch.ones(4), terminated, truncated, info
+
+    env = make("PushCube-v2", num_envs=4, terminate=False)
+    shared = {"gamma": 1.0, "gae_lambda": 0.0, "hidden": (4,), "critic_hidden": (4,), "stagger": False}
+    trainer = PPO(Fails(env), Config(num_steps=3, minibatches=1, normalize=False, end_at_fail=end, **shared), 0)
+    last = trainer.critic[-1]
+    torch.nn.init.zeros_(last.weight)
+    torch.nn.init.ones_(last.bias)
+    batch, summary = trainer.collect()
+    wanted = torch.ones(3, 4)
+    if end:
+        wanted[1, 3] = 0.0
+    assert torch.equal(batch["gains"].reshape(3, 4), wanted)
+    assert env.elapsed.tolist() == [3, 3, 3, 1 if end else 3]
+    ended = {"episodes": 1.0, "return": 2.0, "length": 2.0, "success": 0.0}
+    assert summary == (ended if end else {"episodes": 0.0})
+
+
 def test_rows_end_at_different_times_from_the_beginning():
     env = make("PushCube-v2", num_envs=8, horizon=8, terminate=False)
     trainer = PPO(env, Config(num_steps=8, hidden=(4,), critic_hidden=(4,), epochs=1, minibatches=1), 0)

@@ -63,6 +63,8 @@ class Config(PictureConfig):
             independent draw (Hollenstein et al., 2024, arXiv:2312.11091).
         normalize: scale observations by their running mean and spread.
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
+        end_at_fail: an episode that failed ends there without value, also where the environment's go on
+            (``terminate=False``).
         stagger: at the beginning rows restart after different times, so that not all end together.
         lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
             :mod:`~manikin.learn.common.parallel.ahead`.
@@ -95,6 +97,7 @@ class Config(PictureConfig):
     noise_memory: float = 0.0
     normalize: bool = True
     bootstrap_at_success: bool = True
+    end_at_fail: bool = False
     stagger: bool = True
     lag: int = 0
     cuda_graphs: bool = False
@@ -177,6 +180,7 @@ class PPO:
             self.spent,
             stagger=config.stagger,
             bootstrap_at_success=config.bootstrap_at_success,
+            end_at_fail=config.end_at_fail,
             ranks=self.ranks,
         )
         self.observation = self.episodes.begin()

@@ -60,7 +60,7 @@ class Moved:
         following: the same where the step led, in the episode in which it was made.
         rewards: (N,).
         ended: (N,) bool, the task or the time limit ended the episode.
-        cut: (N,) bool, the row was restarted to stagger the episodes.
+        cut: (N,) bool, the row was restarted to stagger the episodes, or where it failed.
         kept: (N,) bool, the value of ``following`` counts; see :func:`worth_after`.
     """
 
@@ -87,6 +87,7 @@ class Episodes:
         spent: told how long the environment takes.
         stagger: while the first episodes run, rows restart one after another, so that later not all end together.
         bootstrap_at_success: see :func:`worth_after`.
+        end_at_fail: rows that fail restart, also in an environment whose episodes go on.
         starts: where episodes begin, in place of the task's own starts.
         ranks: processes that train together: together they have the rows that one would have.
     """
@@ -99,12 +100,13 @@ class Episodes:
         *,
         stagger: bool,
         bootstrap_at_success: bool,
+        end_at_fail: bool = False,
         starts: ReverseStarts | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         n, device = env.num_envs, env.device
         first, all_rows = (0, n) if ranks is None else (ranks.rank * n, ranks.size * n)
-        self.env, self._bootstrap = env, bootstrap_at_success
+        self.env, self._bootstrap, self._end_at_fail = env, bootstrap_at_success, end_at_fail
         self.seeds = training_seeds(seed, all_rows)[first : first + n]
         self.starts, self.spent = starts, spent
         self._cut_at = torch.arange(first, first + n, device=device) * env.horizon // all_rows
@@ -134,11 +136,14 @@ class Episodes:
                 observation,
             )
             observation = self._placed(observation, ended, success)
+        if self._end_at_fail and "fail" in info and bool((failed := info["fail"] & ~ended).any()):
+            cut, kept = failed, kept & ~failed
+            self._keep(failed, info, success)
         if count <= self._staggered:
-            cut = self._cut_at == count
-            if bool(cut.any()):
-                observation, _ = self.env.reset(options={"reset_mask": cut})
-                self._forget(cut)
+            cut = cut | (self._cut_at == count)
+        if (self._end_at_fail or count <= self._staggered) and bool(cut.any()):
+            observation, _ = self.env.reset(options={"reset_mask": cut})
+            self._forget(cut)
         return Moved(observation, following, rewards, ended, cut, kept)
 
     def _placed(self, observation: Any, rows: Tensor, success: Tensor) -> Any:
@@ -153,10 +158,14 @@ class Episodes:
         success = self._success | of["success"]
         self._success = success.clone()
         if "_final_obs" in info or bool(done.any()):
-            columns = (self._return[done], of["elapsed"][done].double(), self._success[done].double())
-            self._ended.append(torch.stack(columns, 1))
+            self._keep(done, of, self._success)
             self._forget(done)
         return success
+
+    def _keep(self, rows: Tensor, info: Mapping[str, Tensor], success: Tensor) -> None:
+        """Episodes of rows (N,) bool are over."""
+        columns = (self._return[rows], info["elapsed"][rows].double(), success[rows].double())
+        self._ended.append(torch.stack(columns, 1))
 
     def _forget(self, rows: Tensor) -> None:
         """Rows (N,) bool begin anew."""
