@@ -262,7 +262,8 @@ def cases(args: argparse.Namespace, device: str) -> list[Case]:
     """What is measured on a device."""
     if args.quick:
         small = [Case(task=task, num_envs=2, device=device, seconds=0.1) for task in args.task]
-        return [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
+        both = [one for case in small for one in (case, dataclasses.replace(case, width=16, height=16))]
+        return [one for one in both if ("pictures" if one.width else "state") in args.parts]
     out = []
     for task in args.task:
         if "state" in args.parts:
@@ -354,6 +355,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if task not in task_ids():
             parser.error(str(UnknownNameError("task", task, task_ids())))
     ranks = Ranks()
+    if args.resume and ranks.size > 1:
+        parser.error("--resume is for one GPU: of several, each keeps its own figures for the targets")
     device, name = card(args, ranks.local)
     result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions()}
     result |= {"manikin": {}, "peers": {}, "training": {}, **(kept(args.out, result) if args.resume else {})}

@@ -322,6 +322,11 @@ def test_a_benchmark_in_several_goes_keeps_what_this_card_did(tmp_path: Path, mo
     assert len(done) == 6 and len(found["manikin"]) == 8 and len(found["training"]) == 2
     assert found["targets"]["PickCube state, seconds of training to 95 %"]["measured"] == 20.0
     assert found["command"] == "python benchmarks/gpu.py --resume"  # the same command once
+    ranks = {"rank": 0, "local": 0, "all": lambda row: [row], "close": lambda: None}
+    monkeypatch.setattr(gpu, "Ranks", lambda: SimpleNamespace(size=2, **ranks))
+    with pytest.raises(SystemExit):
+        go("state")
+    monkeypatch.setattr(gpu, "Ranks", lambda: SimpleNamespace(size=1, **ranks))
     name[0] = "another card"
     assert len(go("state")["manikin"]) == 2 and done == [(2, 0), (4, 0)]
 

@@ -86,10 +86,15 @@ class _RawWarp:
         self.mark()
 
     def _control_step(self) -> None:
-        for _ in range(self._substeps):
-            self._mjw.step(self._m, self._d)
-        self._mjw.fwd_position(self._m, self._d)
-        self._mjw.fwd_velocity(self._m, self._d)
+        option = self._m.opt.deterministic
+        self._m.opt.deterministic = option & int(self._mjw.DeterminismType.ATOMICS)  # the sorts are manikin's
+        try:
+            for _ in range(self._substeps):
+                self._mjw.step(self._m, self._d)
+            self._mjw.fwd_position(self._m, self._d)
+            self._mjw.fwd_velocity(self._m, self._d)
+        finally:
+            self._m.opt.deterministic = option
 
     def _view(self, field: str) -> Tensor:
         view: Tensor = self._wp.to_torch(getattr(self._d, field))

@@ -96,8 +96,8 @@ def run(options: BenchOptions) -> int:
     show_table(out, table)
     if exact:
         rows = counted(exact[0].num_envs, "environment")
-        price = max(found, key=lambda speed: speed.num_envs).raw / exact[0].raw
-        out.print(f"deterministic=True makes physics alone {price:.2f} times as long at {rows}")
+        price = max(found, key=lambda speed: speed.num_envs).env / exact[0].env
+        out.print(f"deterministic=True makes a control step {price:.2f} times as long at {rows}")
     if options.out is not None:
         report: dict[str, Any] = {"task": task.id, "device": options.device, "machine": {**here, "processor": where}}
         report |= {"versions": versions(), "speed": [asdict(s) for s in found]}

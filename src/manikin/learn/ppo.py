@@ -359,7 +359,7 @@ class PPO:
         self.streams.load_state_dict(state["streams"])
         self.observation = self.episodes.load_state_dict(state["episodes"])
         self.steps, self.iterations = state["counts"]["steps"], state["counts"]["iterations"]
-        self.noise = state.get("noise", self.noise)  # which older checkpoints lack
+        self.noise = state.get("noise", self.noise).to(self.device)  # which older checkpoints lack
         self.ahead.load_state_dict(state.get("ahead", {"steps": None}))  # which older checkpoints lack
         self.about = state.get("about", {})
 

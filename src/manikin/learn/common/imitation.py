@@ -71,7 +71,7 @@ class ImitationConfig(GradientConfig, PictureConfig):
         after_success: of each demonstration, frames up to so many after its first success are learned from; -1 for all.
             Where success does not end an episode, most frames of a demonstration show an arm that waits.
         least_action: frames in which every part of the action is smaller than this, of the 1 that a step can do, are
-            not learned from; of what is absolute, as a hand's opening, the change counts. 0: all are. A network that
+            not learned from; of absolute positions, as a hand's opening, the change counts. 0: all are. A network that
             sees one observation and was shown waits stays there.
     """
 

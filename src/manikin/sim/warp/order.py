@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import mujoco
 import torch
 from torch import Tensor
 
@@ -29,7 +30,7 @@ def determinism(wanted: bool) -> int:
         return int(kinds.NONE)
     fill_empty_sorts(
         contacts=lambda m, d: move_contacts(d, contact_order(m, d)),
-        constraints=lambda m, d: move_rows(m, d, row_order(d)),
+        constraints=lambda m, d: move_rows(m, d, row_order(m, d)),
     )
     return int(kinds.ALL)
 
@@ -51,15 +52,17 @@ def _sorted_by(keys: Iterable[Tensor]) -> Tensor:
 
 
 def contact_order(m: Any, d: Any) -> Tensor:
-    """The order (contacts,) by world, pair of shapes and number within the pair; unused room comes last."""
+    """The order (contacts,) by world, pair of shapes, number within the pair, depth and place; unused room comes
+    last. Only kinds of contacts that MuJoCo Warp does not number go by depth and place."""
     contact, most = d.contact, m.ngeom + 1
     world, geom, nth = (_tensor(field).long() for field in (contact.worldid, contact.geom, contact.geomcollisionid))
     pair = (world * most + geom[:, 0] + 1) * most + geom[:, 1] + 1
     unused = torch.arange(len(world), device=world.device) >= _tensor(d.nacon)
-    keys = [nth, pair.masked_fill(unused, torch.iinfo(torch.int64).max)]
+    keys = [*_tensor(contact.pos).unbind(1), _tensor(contact.dist), nth]
+    keys.append(pair.masked_fill(unused, torch.iinfo(torch.int64).max))
     if m.nflex:
         of_flex = torch.cat([_tensor(field) for field in (contact.vert, contact.elem, contact.flex)], 1)
-        keys = [*of_flex.unbind(1), *keys]
+        keys[-2:-2] = of_flex.unbind(1)
     return _sorted_by(keys)
 
 
@@ -71,9 +74,13 @@ def move_contacts(d: Any, order: Tensor) -> None:
             value.copy_(value[order])
 
 
-def row_order(d: Any) -> Tensor:
-    """The order (worlds, rows) by kind of constraint and what it is about; unused room comes last."""
-    kind, about = _tensor(d.efc.type), _tensor(d.efc.id)
+def row_order(m: Any, d: Any) -> Tensor:
+    """The order (worlds, rows) by kind of constraint and what it is about; unused room comes last. Of equalities their
+    own kinds count first, which is the order that MuJoCo Warp reads them in."""
+    kind, about = _tensor(d.efc.type), _tensor(d.efc.id).long()
+    if m.neq:
+        own = _tensor(m.eq_type).long()[about.clamp(0, m.neq - 1)] * m.neq + about
+        about = torch.where(kind == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY), own, about)
     unused = torch.arange(kind.shape[1], device=kind.device) >= _tensor(d.nefc)[:, None]
     return _sorted_by([about, kind.masked_fill(unused, torch.iinfo(torch.int32).max)])
 
@@ -88,12 +95,14 @@ def move_rows(m: Any, d: Any, order: Tensor) -> None:
             at = order.reshape(worlds, rows, *[1] * (part.dim() - 2)).expand_as(part)
             part.copy_(part.gather(1, at))
     place = torch.argsort(order, dim=1)  # where each row went
+    if (dry := _tensor(d.dof_frictionadr)).numel():
+        dry.copy_(torch.where(dry >= 0, place.gather(1, dry.clamp(0, rows - 1).long()).int(), dry))
     address, world = _tensor(d.contact.efc_address), _tensor(d.contact.worldid).long()
     used = (torch.arange(len(world), device=world.device) < _tensor(d.nacon))[:, None] & (address >= 0)
     world = world.clamp(0, worlds - 1)[:, None].expand_as(address)
     moved = place[world, address.clamp(0, rows - 1).long()]
     address.copy_(torch.where(used, moved.int(), address))
-    if m.is_sparse:
+    if m.is_sparse and d.efc.jtdaj_adr.shape[1]:
         first, count = _tensor(d.efc.jtdaj_adr), _tensor(d.efc.jtdaj_nrow)
         there = torch.arange(rows, device=place.device) < _tensor(d.efc.jtdaj_nblock)[:, None]
         moved = place.gather(1, first.clamp(0, rows - 1).long()).masked_fill(~there, rows)

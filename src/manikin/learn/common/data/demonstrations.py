@@ -144,7 +144,8 @@ def load_demonstrations(
     if least_action > 0:
         kept &= (_sizes(env, actions[:, 0], step) >= least_action).any(1)
     if not kept.any():
-        raise ConfigError(f"no frame of {path} is left: least_action={least_action} may be too large")
+        why = f"least_action={least_action} may be too large" if least_action > 0 else "all were pushed or late"
+        raise ConfigError(f"no frame of {path} is left: {why}")
     windows, actions, padded, pushed = (one[kept] for one in (windows, actions, padded, pushed))
     digest = hashlib.sha256()
     # flat frames as they are seen together
@@ -164,9 +165,10 @@ def load_demonstrations(
 
 
 def _sizes(env: BatchEnv, actions: Tensor, step: Tensor) -> Tensor:
-    """(F, A) how much actions (F, A) in [-1, 1] ask for. Of what is absolute, such as the opening of a hand, that is
-    the change since the frame before, and 0 in an episode's first."""
-    absolute = [dim.reference == "absolute" and not dim.unit.endswith("/s") for dim in env.controller.card.dims]
+    """(F, A) how much actions (F, A) in [-1, 1] ask for. Of what is absolute, but for speeds and forces, that is the
+    change since the frame before, and 0 in an episode's first: of the opening of a hand, say."""
+    whole = ("m/s", "rad/s", "N", "N m")
+    absolute = [dim.reference == "absolute" and dim.unit not in whole for dim in env.controller.card.dims]
     before = torch.where((step == 0).unsqueeze(1), actions, actions.roll(1, 0))
     return torch.where(torch.tensor(absolute), actions - before, actions).abs()
 
