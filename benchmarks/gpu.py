@@ -361,7 +361,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     result: dict[str, Any] = {"card": name, "gpus": ranks.size, "versions": versions()}
     result |= {"manikin": {}, "peers": {}, "training": {}, **(kept(args.out, result) if args.resume else {})}
     called = command() if ranks.size == 1 else f"torchrun --nproc-per-node {ranks.size} ..."
-    result["command"] = "; ".join(dict.fromkeys([*result.get("command", "").split("; "), called])).removeprefix("; ")
+    earlier = result["command"].split("; ") if "command" in result else []
+    result["command"] = "; ".join(dict.fromkeys([*earlier, called]))
     own: dict[str, Any] = dict(result["manikin"]) if ranks.size == 1 else {}  # what this card did
     if device is not None:
         for case in cases(args, device):

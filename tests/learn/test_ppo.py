@@ -26,6 +26,23 @@ def _weights(trainer):
     return torch.cat([p.detach().flatten() for p in trainer.parameters])
 
 
+def _says_one(critic):
+    torch.nn.init.zeros_(critic[-1].weight)
+    torch.nn.init.ones_(critic[-1].bias)
+
+
+class Around:
+    """An environment of four rows, whose steps a test changes."""
+
+    def __init__(self, env):
+        self.env, self.num_envs, self.horizon, self.device = env, 4, 8, env.device
+        self.single_observation_space = env.single_observation_space
+        self.single_action_space = env.single_action_space
+
+    def reset(self, **given):
+        return self.env.reset(**given)
+
+
 def test_the_same_seed_is_the_same_run_whatever_the_threads_of_the_physics():
     one, numbers = _train(threads=1)
     two, again = _train(threads=2)
@@ -50,16 +67,8 @@ def test_the_values_of_last_observations_follow_the_options():
     """With rewards set to 0, a critic that says 1 everywhere, and gamma 1: an advantage is 0 where the episode goes on
     or ran out of time, and -1 where it ended by success that is not bootstrapped."""
 
-    class Ended:
+    class Ended(Around):
         """Row 0 goes on, row 1 runs out of time, row 2 succeeds, row 3 fails."""
-
-        def __init__(self, env):
-            self.env, self.num_envs, self.horizon, self.device = env, 4, 8, env.device
-            self.single_observation_space = env.single_observation_space
-            self.single_action_space = env.single_action_space
-
-        def reset(self, **given):
-            return self.env.reset(**given)
 
         def step(self, actions):
             observation, _, _, _, info = self.env.step(actions)
@@ -81,9 +90,7 @@ def test_the_values_of_last_observations_follow_the_options():
             bootstrap_at_success=bootstrap,
         )
         trainer = PPO(Ended(make("PushCube-v2", num_envs=4)), config, 0)
-        last = trainer.critic[-1]
-        torch.nn.init.zeros_(last.weight)
-        torch.nn.init.ones_(last.bias)
+        _says_one(trainer.critic)
         assert trainer.collect()[0]["gains"].tolist() == expected
 
 
@@ -91,16 +98,8 @@ def test_the_values_of_last_observations_follow_the_options():
 def test_a_row_that_fails_may_end_there_where_episodes_go_on(end):
     """Rewards and values are 1 and gamma is 1: what a step gained is 1 where the episode goes on, 0 where it ended."""
 
-    class Fails:
+    class Fails(Around):
         """Row 3 fails in step 2; no episode ends."""
-
-        def __init__(self, env):
-            self.env, self.num_envs, self.horizon, self.device = env, 4, 8, env.device
-            self.single_observation_space = env.single_observation_space
-            self.single_action_space = env.single_action_space
-
-        def reset(self, **given):
-            return self.env.reset(**given)
 
         def step(self, actions):
             observation, _, terminated, truncated, info = self.env.step(actions)
@@ -110,9 +109,7 @@ def test_a_row_that_fails_may_end_there_where_episodes_go_on(end):
     env = make("PushCube-v2", num_envs=4, terminate=False)
     shared = {"gamma": 1.0, "gae_lambda": 0.0, "hidden": (4,), "critic_hidden": (4,), "stagger": False}
     trainer = PPO(Fails(env), Config(num_steps=3, minibatches=1, normalize=False, end_at_fail=end, **shared), 0)
-    last = trainer.critic[-1]
-    torch.nn.init.zeros_(last.weight)
-    torch.nn.init.ones_(last.bias)
+    _says_one(trainer.critic)
     batch, summary = trainer.collect()
     wanted = torch.ones(3, 4)
     if end:

@@ -9,7 +9,6 @@ With pictures, actor and critic share the encoder, and both of their losses trai
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from manikin.learn.common.begin import begin_as
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.numerics.noise import check_memory, lasting
 from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
@@ -131,8 +131,7 @@ class PPO:
         self.ranks = ranks or Ranks()
         if config.cuda_graphs and (config.anneal or config.lag):
             raise ConfigError("ppo's cuda_graphs record one learning rate and one policy: leave anneal and lag out")
-        if not 0 <= config.noise_memory < 1:
-            raise ConfigError(f"ppo's noise_memory must be 0 or more and below 1, got {config.noise_memory}")
+        check_memory("ppo", config.noise_memory)
         count = config.num_steps * env.num_envs
         if (size := -(-count // config.minibatches)) == 1 or count % size == 1:
             raise ConfigError(
@@ -235,9 +234,7 @@ class PPO:
             mapped(lambda all_steps, now: all_steps[t].copy_(now), seen, take(self.observation))  # noqa: B023
             mean, log_std = act(self.observation).values()
             drawn = torch.randn(mean.shape, generator=noise, device=self.device)
-            if config.noise_memory:
-                kept = config.noise_memory
-                self.noise = drawn = kept * self.noise + math.sqrt(1 - kept**2) * drawn
+            self.noise = drawn = lasting(self.noise, drawn, config.noise_memory)
             actions[t] = mean + log_std.exp() * drawn
             chances[t] = _log_chance(drawn, log_std)
             moved = self.episodes.step(actions[t].clamp(-1.0, 1.0), begun + t + 1)

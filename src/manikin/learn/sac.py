@@ -27,6 +27,7 @@ from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
+from manikin.learn.common.numerics.noise import check_memory, lasting
 from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
@@ -225,7 +226,7 @@ class SAC:
                 actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
             else:
                 new = torch.randn(shape, generator=noise, device=self.device)
-                self.noise = config.noise_memory * self.noise + math.sqrt(1 - config.noise_memory**2) * new
+                self.noise = lasting(self.noise, new, config.noise_memory)
                 actions = sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + t + 1)
             steps.append({"seen": seen, "actions": actions, **moved.for_replay})
@@ -365,5 +366,4 @@ def _check(config: Config) -> None:
         raise ConfigError("sac's cuda_graphs record one policy: leave lag out")
     if not 0 <= config.demo_share <= 1:
         raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")
-    if not 0 <= config.noise_memory < 1:
-        raise ConfigError(f"sac's noise_memory must be 0 or more and below 1, got {config.noise_memory}")
+    check_memory("sac", config.noise_memory)

@@ -19,10 +19,14 @@ from test_variation import LooseArm
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
 
 
-def on_meta(monkeypatch, task, **options):
+def worlds_without_numbers(monkeypatch):
     monkeypatch.setattr("manikin.env.options.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
     monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+
+
+def on_meta(monkeypatch, task, **options):
+    worlds_without_numbers(monkeypatch)
     env = Env(task, num_envs=3, device="cuda", budget=Budget(), **options)
     assert isinstance(env._loop, DeviceLoop) and env.device == META  # house: private, what is recorded as a graph
     return env
@@ -108,9 +112,7 @@ def test_sensors(monkeypatch):
 
 
 def buckets_on_meta(monkeypatch, task, **options):
-    monkeypatch.setattr("manikin.env.options.torch_device", lambda word: META)
-    monkeypatch.setattr("manikin.env.assemble.torch_device", lambda word: META)
-    monkeypatch.setattr("manikin.env.assemble.make_world", lambda scene, n, **_: MetaWorld(scene, n))
+    worlds_without_numbers(monkeypatch)
     return LayoutEnv(task_class(task), num_envs=9, device="cuda", budget=Budget(), reward="none", **options)
 
 
