@@ -34,7 +34,7 @@ MSHAB = {  # run: aim; success once in percent, MS-HAB's Table 1, training scene
     "diffusion:HomeClose-v1": (0.80, 88.79, 88.39),
     "diffusion:HomeOpen-v1": (0.60, 84.92, 79.86),
     "clone:HomeOpen-v1": (0.60, 84.92, 79.86),
-    "clone:HomeClose-v1": (0.80, 88.79, 88.39),
+    "bc:HomeClose-v1": (0.80, 88.79, 88.39),
     "diffusion:HomePick-v1": (0.40, 81.75, 61.11),
 }
 # success in percent of the best checkpoint by state: algorithm -> number of demonstrations -> success
