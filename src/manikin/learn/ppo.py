@@ -31,6 +31,7 @@ from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
+from manikin.learn.common.successes import SuccessStarts
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import mapped, numbers_of
 from manikin.policy.networks.mlp import GaussianActor, mlp
@@ -65,6 +66,8 @@ class Config(PictureConfig):
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         end_at_fail: an episode that failed ends there without value, also where the environment's go on
             (``terminate=False``).
+        success_starts: this share of the episodes begins where earlier episodes of the run first succeeded, once there
+            are any; see :class:`~manikin.learn.common.successes.SuccessStarts`.
         stagger: at the beginning rows restart after different times, so that not all end together.
         lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
             :mod:`~manikin.learn.common.parallel.ahead`.
@@ -98,6 +101,7 @@ class Config(PictureConfig):
     normalize: bool = True
     bootstrap_at_success: bool = True
     end_at_fail: bool = False
+    success_starts: float = 0.0
     stagger: bool = True
     lag: int = 0
     cuda_graphs: bool = False
@@ -180,6 +184,7 @@ class PPO:
             stagger=config.stagger,
             bootstrap_at_success=config.bootstrap_at_success,
             end_at_fail=config.end_at_fail,
+            starts=SuccessStarts(env, share=config.success_starts, seed=seed) if config.success_starts else None,
             ranks=self.ranks,
         )
         self.observation = self.episodes.begin()

@@ -85,7 +85,7 @@ def test_the_start_moves_back_after_so_many_successes_in_a_row_and_a_loss_begins
     for _ in range(100):
         note(0, True)
     assert starts.at[0] == -1 and not starts.learned
-    assert starts.before_end == pytest.approx(np.mean([starts.lengths[0], 4, 4]))
+    assert starts.summary == {"before_demo_end": pytest.approx(np.mean([starts.lengths[0], 4, 4]))}
     for demo in (1, 2):
         note(demo, *[True] * 300)
     assert starts.learned and starts.begin(all_rows(starts.env), lost(starts.env)) is None

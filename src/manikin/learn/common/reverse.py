@@ -76,9 +76,9 @@ class ReverseStarts:
         return bool((self.at < 0).all())
 
     @property
-    def before_end(self) -> float:
+    def summary(self) -> dict[str, float]:
         """How many control steps before the ends of the demonstrations episodes begin, on average."""
-        return float((self.lengths - np.maximum(self.at, 0)).mean())
+        return {"before_demo_end": float((self.lengths - np.maximum(self.at, 0)).mean())}
 
     def begin(self, rows: Tensor, success: Tensor) -> Any:
         """Take note of how the episodes of these rows ended, and put the rows where they begin.

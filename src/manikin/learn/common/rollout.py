@@ -15,6 +15,7 @@ from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent
+from manikin.learn.common.successes import SuccessStarts
 from manikin.learn.common.tree import mapped
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
@@ -101,7 +102,7 @@ class Episodes:
         stagger: bool,
         bootstrap_at_success: bool,
         end_at_fail: bool = False,
-        starts: ReverseStarts | None = None,
+        starts: ReverseStarts | SuccessStarts | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         n, device = env.num_envs, env.device
@@ -110,7 +111,7 @@ class Episodes:
         self.seeds = training_seeds(seed, all_rows)[first : first + n]
         self.starts, self.spent = starts, spent
         self._cut_at = torch.arange(first, first + n, device=device) * env.horizon // all_rows
-        self._staggered = env.horizon if stagger and starts is None else 0
+        self._staggered = env.horizon if stagger and not isinstance(starts, ReverseStarts) else 0
         self._return = torch.zeros(n, dtype=torch.float64, device=device)
         self._success = torch.zeros(n, dtype=torch.bool, device=device)
         self._ended: list[Tensor] = []  # of each step in which rows ended: (k, 3) return, length, success
@@ -125,7 +126,10 @@ class Episodes:
         with self.spent.on("environment"):
             observation, rewards, terminated, truncated, info = self.env.step(actions)
         ended = terminated | truncated
+        succeeded_before = self._success
         success = self._account(rewards, ended, info)
+        if isinstance(self.starts, SuccessStarts):
+            self.starts.visit(success & ~succeeded_before & ~ended)
         following, kept, cut = observation, torch.ones_like(ended), torch.zeros_like(ended)
         if "final_obs" in info:
             final = info["final_info"]
@@ -180,7 +184,7 @@ class Episodes:
         self._ended = []
         mean = ended.mean(0).tolist()
         found = {"episodes": float(len(ended)), "return": mean[0], "length": mean[1], "success": mean[2]}
-        return found if self.starts is None else {**found, "before_demo_end": self.starts.before_end}
+        return found if self.starts is None else {**found, **self.starts.summary}
 
     def state_dict(self) -> dict[str, Any]:
         starts = {} if self.starts is None else self.starts.state_dict()
