@@ -31,7 +31,7 @@ from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
 from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
-from manikin.learn.common.successes import SuccessStarts
+from manikin.learn.common.starts.successes import SuccessStarts
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import mapped, numbers_of
 from manikin.policy.networks.mlp import GaussianActor, mlp
@@ -67,7 +67,7 @@ class Config(PictureConfig):
         end_at_fail: an episode that failed ends there without value, also where the environment's go on
             (``terminate=False``).
         success_starts: this share of the episodes begins where earlier episodes of the run first succeeded, once there
-            are any; see :class:`~manikin.learn.common.successes.SuccessStarts`.
+            are any; see :class:`~manikin.learn.common.starts.successes.SuccessStarts`.
         stagger: at the beginning rows restart after different times, so that not all end together.
         lag: 1: the next steps are made while the policy learns, so that they are one update behind it; see
             :mod:`~manikin.learn.common.parallel.ahead`.

@@ -31,9 +31,9 @@ from manikin.learn.common.numerics.noise import check_memory, lasting
 from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
-from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.rollout import Episodes, flat_size
 from manikin.learn.common.spent import Spent
+from manikin.learn.common.starts.reverse import ReverseStarts
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.mlp import TanhGaussianActor
 

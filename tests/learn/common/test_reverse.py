@@ -10,7 +10,7 @@ from manikin import make
 from manikin.cli import main
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError
-from manikin.learn.common.reverse import ReverseStarts
+from manikin.learn.common.starts.reverse import ReverseStarts
 from manikin.learn.sac import SAC, Config
 from manikin.sim.snapshot import Snapshot
 

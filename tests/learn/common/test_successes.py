@@ -1,4 +1,4 @@
-"""Starts where earlier episodes succeeded: the very states, a share of the episodes, and nothing where none succeeded."""
+"""Starts where earlier episodes succeeded: these states, a share of the episodes, and nothing where none succeeded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from manikin import make
 from manikin.errors import ConfigError
-from manikin.learn.common.successes import SuccessStarts
+from manikin.learn.common.starts.successes import SuccessStarts
 from manikin.learn.ppo import PPO, Config
 
 ROWS = 6

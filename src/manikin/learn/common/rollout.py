@@ -12,10 +12,10 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.parallel.ranks import Ranks
-from manikin.learn.common.reverse import ReverseStarts
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent
-from manikin.learn.common.successes import SuccessStarts
+from manikin.learn.common.starts.reverse import ReverseStarts
+from manikin.learn.common.starts.successes import SuccessStarts
 from manikin.learn.common.tree import mapped
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]

@@ -2,7 +2,7 @@
 
 A policy that comes to success by chance leaves it in the next step, since it has not learned what to do there, and so
 success is worth little to it. Episodes that begin there show it how to stay. Then it pays to come there. Demonstrations
-are not needed; see :mod:`~manikin.learn.common.reverse` for starts along them, and Ecoffet et al., 2021,
+are not needed; see :mod:`~manikin.learn.common.starts.reverse` for starts along them, and Ecoffet et al., 2021,
 arXiv:2004.12919, on returns to states that were seldom seen.
 """
 

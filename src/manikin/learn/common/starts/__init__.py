@@ -1,0 +1,1 @@
+"""Where episodes begin in place of the task's own starts."""
