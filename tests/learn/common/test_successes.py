@@ -10,6 +10,8 @@ import torch
 
 from manikin import make
 from manikin.errors import ConfigError
+from manikin.learn.common.rollout import Episodes
+from manikin.learn.common.spent import Spent
 from manikin.learn.common.starts.successes import SuccessStarts
 from manikin.learn.ppo import PPO, Config
 
@@ -100,6 +102,34 @@ def test_without_a_success_nothing_is_moved():
     env.reset(seed=0)
     starts.visit(rows())
     assert starts.begin(rows(*range(ROWS)), rows()) is None
+
+
+def test_a_row_that_is_cut_where_it_failed_begins_as_one_that_ended_does():
+    env = environment(autoreset="same_step")
+
+    class Fails:
+        """Row 3 fails in its second step."""
+
+        def __getattr__(self, name):
+            return getattr(env, name)
+
+        def step(self, actions):
+            observation, rewards, terminated, truncated, info = env.step(actions)
+            info["fail"] = (env.elapsed == 2) & (torch.arange(ROWS) == 3)
+            return observation, rewards, terminated, truncated, info
+
+    starts, states = visited(env, share=0.999)
+    shared = {"stagger": False, "bootstrap_at_success": True, "end_at_fail": True}
+    episodes = Episodes(Fails(), 0, Spent(), starts=starts, **shared)
+    env.reset(seed=episodes.seeds)
+    still = torch.zeros(ROWS, env.single_action_space.shape[0])
+    episodes.step(still, 1)
+    moved = episodes.step(still, 2)
+    assert moved.cut.tolist() == [False, False, False, True, False, False]
+    assert any(np.array_equal(env.save().state[3], one) for one in states)
+    assert torch.equal(moved.observation, env.load(env.save())[0])
+    starts.visit(rows(3))
+    assert starts.summary["success_starts"] == len(states)
 
 
 def _learns_where_it_succeeds(iterations, state=None):

@@ -14,8 +14,7 @@ from manikin.errors import ConfigError
 from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.seeds import training_seeds
 from manikin.learn.common.spent import Spent
-from manikin.learn.common.starts.reverse import ReverseStarts
-from manikin.learn.common.starts.successes import SuccessStarts
+from manikin.learn.common.starts.base import SavedStarts
 from manikin.learn.common.tree import mapped
 
 __all__ = ["Episodes", "Moved", "flat_size", "worth_after"]
@@ -102,7 +101,7 @@ class Episodes:
         stagger: bool,
         bootstrap_at_success: bool,
         end_at_fail: bool = False,
-        starts: ReverseStarts | SuccessStarts | None = None,
+        starts: SavedStarts | None = None,
         ranks: Ranks | None = None,
     ) -> None:
         n, device = env.num_envs, env.device
@@ -111,7 +110,7 @@ class Episodes:
         self.seeds = training_seeds(seed, all_rows)[first : first + n]
         self.starts, self.spent = starts, spent
         self._cut_at = torch.arange(first, first + n, device=device) * env.horizon // all_rows
-        self._staggered = env.horizon if stagger and not isinstance(starts, ReverseStarts) else 0
+        self._staggered = env.horizon if stagger and (starts is None or starts.own_at_first) else 0
         self._return = torch.zeros(n, dtype=torch.float64, device=device)
         self._success = torch.zeros(n, dtype=torch.bool, device=device)
         self._ended: list[Tensor] = []  # of each step in which rows ended: (k, 3) return, length, success
@@ -128,7 +127,7 @@ class Episodes:
         ended = terminated | truncated
         succeeded_before = self._success
         success = self._account(rewards, ended, info)
-        if isinstance(self.starts, SuccessStarts):
+        if self.starts is not None:
             self.starts.visit(success & ~succeeded_before & ~ended)
         following, kept, cut = observation, torch.ones_like(ended), torch.zeros_like(ended)
         if "final_obs" in info:
@@ -146,7 +145,7 @@ class Episodes:
         if count <= self._staggered:
             cut = cut | (self._cut_at == count)
         if (self._end_at_fail or count <= self._staggered) and bool(cut.any()):
-            observation, _ = self.env.reset(options={"reset_mask": cut})
+            observation = self._placed(self.env.reset(options={"reset_mask": cut})[0], cut, success)
             self._forget(cut)
         return Moved(observation, following, rewards, ended, cut, kept)
 

@@ -19,7 +19,7 @@ from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.play import batches
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, DataError
-from manikin.learn.common.random import Streams
+from manikin.learn.common.starts.base import SavedStarts, saved
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["ReverseStarts"]
@@ -27,7 +27,7 @@ __all__ = ["ReverseStarts"]
 _CLOSE = 1e-3  # how far a played observation may be from the recorded one: the digits of another processor
 
 
-class ReverseStarts:
+class ReverseStarts(SavedStarts):
     """Puts rows that begin an episode into states of demonstrations.
 
     Args:
@@ -49,6 +49,8 @@ class ReverseStarts:
         DataError: the demonstrations do not come out as they were recorded.
     """
 
+    own_at_first = False
+
     def __init__(
         self, env: BatchEnv, path: str | Path, *, back: int = 4, wins: int = 3, patience: float = 3.0, seed: int = 0
     ) -> None:
@@ -57,7 +59,8 @@ class ReverseStarts:
                 raise ConfigError(f"reverse starts need {name} of 1 or more, got {value}")
         if not patience >= 1:
             raise ConfigError(f"reverse starts need a patience of 1 or more, got {patience}")
-        self.env, self.back, self.wins, self.patience = env, back, wins, patience
+        super().__init__(env, seed)
+        self.back, self.wins, self.patience = back, wins, patience
         with EpisodeFile(path) as file:
             played = [part for batch in batches(file, range(len(file)), env.num_envs) for part in _played(env, batch)]
         if not played:
@@ -68,7 +71,6 @@ class ReverseStarts:
         self.at = np.maximum(self.lengths - back, 0)
         self._run = np.zeros(len(played), np.int64)  # successes in a row
         self.demo_of = np.full(env.num_envs, -1)  # of each row's episode; -1 began as the task says
-        self._streams = Streams(seed, "cpu")
 
     @property
     def learned(self) -> bool:
@@ -81,15 +83,6 @@ class ReverseStarts:
         return {"before_demo_end": float((self.lengths - np.maximum(self.at, 0)).mean())}
 
     def begin(self, rows: Tensor, success: Tensor) -> Any:
-        """Take note of how the episodes of these rows ended, and put the rows where they begin.
-
-        Args:
-            rows: (N,) bool, whose episodes ended; the environment has restarted them.
-            success: (N,) bool, those that ever succeeded.
-
-        Returns:
-            The observation of all rows, or None where nothing was moved.
-        """
         index = np.flatnonzero(rows.cpu().numpy())
         self.note(self.demo_of[index], success.cpu().numpy()[index])
         self.demo_of[index] = -1
@@ -102,13 +95,12 @@ class ReverseStarts:
         later = (torch.empty(len(index)).geometric_(0.5, generator=draw).numpy().astype(np.int64) - 1) * self.back
         start = np.minimum(self.at[demo] + later, self.lengths[demo] - 1)
         states = self._states.rows(self._first[demo] + start)
-        own = self.env.save(index)
         left = (self.patience * (self.lengths[demo] - start)).astype(np.int64) + 2 * self.back
-        elapsed = np.maximum(self.env.horizon - left, 0)
-        extra = {name: own.extra[name] for name in ("seed", "index")}
-        states.extra = {**states.extra, **extra, "elapsed": elapsed.astype(states.extra["elapsed"].dtype)}
         self.demo_of[index] = np.where(later == 0, demo, -1)
-        return self.env.load(states, index)[0]
+        return self._put(index, states, np.maximum(self.env.horizon - left, 0))
+
+    def visit(self, first: Tensor) -> None:
+        """Changes nothing: what counts is how an episode ended."""
 
     def note(self, demos: np.ndarray, success: np.ndarray) -> None:
         for demo, won in zip(demos.tolist(), success.tolist(), strict=True):
@@ -138,9 +130,7 @@ def _played(env: BatchEnv, batch: list[RecordedEpisode]) -> list[Snapshot]:
     actions = torch.zeros((env.num_envs, env.single_action_space.shape[0]), device=env.device)
     for t in range(max(ends)):
         now = np.array([row for row, end in enumerate(ends) if t < end])
-        saved = env.save(now)
-        if not isinstance(saved, Snapshot):
-            raise ConfigError(f"{env.task.id} has layouts: reverse starts need rows that share one scene")
+        states = saved(env, now, "a reverse curriculum")
         for place, row in enumerate(now.tolist()):
             recorded = (batch[row].observations or {})["value"][t]
             if np.abs(seen[row].cpu().numpy() - recorded).max() > _CLOSE:
@@ -148,7 +138,7 @@ def _played(env: BatchEnv, batch: list[RecordedEpisode]) -> list[Snapshot]:
                     f"episode {batch[row].number} does not come out as recorded (step {t}): collect the demonstrations "
                     "with this version, task, controller and kind of device"
                 )
-            found[row].append(saved.rows(np.array([place])))
+            found[row].append(states.rows(np.array([place])))
             actions[row] = torch.from_numpy(batch[row].actions[t])
         active = np.zeros(env.num_envs, bool)
         active[now] = True

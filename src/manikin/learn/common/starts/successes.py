@@ -16,13 +16,13 @@ from torch import Tensor
 
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.random import Streams
+from manikin.learn.common.starts.base import SavedStarts, saved
 from manikin.sim.snapshot import Snapshot
 
 __all__ = ["SuccessStarts"]
 
 
-class SuccessStarts:
+class SuccessStarts(SavedStarts):
     """Remembers the states in which episodes first succeeded, and puts rows that begin an episode into them.
 
     An episode from there has as many steps left as the one that succeeded, and at least half of the horizon.
@@ -42,41 +42,27 @@ class SuccessStarts:
             raise ConfigError(f"success_starts must be 0 or more and below 1, got {share}")
         if env.terminates:
             raise ConfigError("success_starts needs episodes that go on after success: env.terminate=false")
-        self.env, self.share, self.most = env, share, most
+        super().__init__(env, seed)
+        self.share, self.most = share, most
         self._states: list[Snapshot] = []
-        self._next = 0  # which state the next one takes the place of
+        self._next = 0  # where the next state goes
         self._placed = np.zeros(env.num_envs, bool)  # rows whose episode began in such a state
-        self._streams = Streams(seed, "cpu")
 
     @property
     def summary(self) -> dict[str, float]:
         return {"success_starts": float(len(self._states))}
 
     def visit(self, first: Tensor) -> None:
-        """Remember where rows (N,) bool are, which succeeded in this step for the first time in their episode."""
+        """Remember where these rows are."""
         index = np.flatnonzero(first.cpu().numpy() & ~self._placed)
         if not len(index):
             return
-        saved = self.env.save(index)
-        if not isinstance(saved, Snapshot):
-            raise ConfigError(f"{self.env.task.id} has layouts: success_starts needs rows that share one scene")
+        states = saved(self.env, index, "success_starts")
         for place in range(len(index)):
-            if len(self._states) < self.most:
-                self._states.append(saved.rows(np.array([place])))
-            else:
-                self._states[self._next] = saved.rows(np.array([place]))
+            self._states[self._next : self._next + 1] = [states.rows(np.array([place]))]
             self._next = (self._next + 1) % self.most
 
     def begin(self, rows: Tensor, success: Tensor) -> Any:
-        """Put some of these rows where episodes succeeded.
-
-        Args:
-            rows: (N,) bool, whose episodes ended; the environment has restarted them.
-            success: (N,) bool, those that ever succeeded.
-
-        Returns:
-            The observation of all rows, or None where nothing was moved.
-        """
         ended = np.flatnonzero(rows.cpu().numpy())
         self._placed[ended] = False
         if not len(ended) or not self._states:
@@ -87,12 +73,8 @@ class SuccessStarts:
             return None
         chosen = torch.randint(len(self._states), (len(index),), generator=draw).tolist()
         states = Snapshot.joined([self._states[one] for one in chosen])
-        own = self.env.save(index)
-        extra = {name: own.extra[name] for name in ("seed", "index")}
-        elapsed = np.minimum(states.extra["elapsed"], self.env.horizon // 2)
-        states.extra = {**states.extra, **extra, "elapsed": elapsed.astype(states.extra["elapsed"].dtype)}
         self._placed[index] = True
-        return self.env.load(states, index)[0]
+        return self._put(index, states, np.minimum(states.extra["elapsed"], self.env.horizon // 2))
 
     def state_dict(self) -> dict[str, Any]:
         states = Snapshot.joined(self._states) if self._states else None
