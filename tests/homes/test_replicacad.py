@@ -131,6 +131,22 @@ def test_receptacles_are_where_their_boxes_are(small: Path) -> None:
         assert np.abs(axes) @ receptacle.half == pytest.approx(half, abs=1e-6)
 
 
+def test_a_scene_may_name_its_mesh_in_habitats_words_and_hold_nothing(small: Path) -> None:
+    place = small / "configs/scenes/empty.scene_instance.json"
+    scene = {"stage_instance": {"template_name": "stages/gone"}, "navmesh_instance": "flat_navmesh"}
+    place.write_text(json.dumps({**scene, "object_instances": []}))
+    home = replicacad.load("empty", small)
+    assert not home.fixtures and not home.mechanisms and home.walls
+    flat = replicacad.load("flat", small)
+    assert home.high == pytest.approx(flat.high, abs=0.08)
+    assert replicacad.load("empty", small) is home
+    scene["object_instances"] = json.loads((small / "configs/scenes/flat.scene_instance.json").read_text())[
+        "object_instances"
+    ]
+    place.write_text(json.dumps(scene))
+    assert len(replicacad.load("empty", small).fixtures) == 3  # a file that has changed is read again
+
+
 def test_bad_data_is_named(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="flat"):
         replicacad.load("attic", small)
@@ -213,6 +229,24 @@ def test_a_scene_agrees_with_its_navigation_mesh() -> None:
     floor = sum(_area(p[:, :2]) for p in mesh.polygons)
     area = free_space(home, radius=mesh.radius).inside.sum() * 0.025**2
     assert area == pytest.approx(floor, rel=0.15)
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["apt_0", "apt_4", "empty_stage"])
+def test_scenes_of_the_whole_apartment_have_its_walls(name: str) -> None:
+    """They all name the mesh of the empty stage. Its floor is that of the walls, less the robot's radius."""
+    assert DATA is not None
+    home = replicacad.load(name)
+    mesh = read_navmesh(DATA / "replicacad/navmeshes/empty_stage.navmesh")
+    points = np.concatenate([p[:, :2] for p in mesh.polygons])
+    for corner, found in zip((points.min(0) - mesh.radius, points.max(0) + mesh.radius), (home.low, home.high)):
+        assert found == pytest.approx(corner, abs=0.15)
+    b = SceneBuilder([], Physics())
+    furnish(b, home)
+    model = b.compile().model
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 0
 
 
 @needs_data

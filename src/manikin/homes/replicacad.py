@@ -6,6 +6,7 @@ not in the data. They are put around the scene's navigation mesh and its furnitu
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import xml.etree.ElementTree as ET
@@ -79,6 +80,11 @@ def load(scene: str, folder: Path | None = None) -> Apartment:
     path = root / "configs/scenes" / (scene + _SUFFIX)
     if not path.is_file():
         raise UnknownNameError("scene of ReplicaCAD", scene, scenes(root))
+    return _read(scene, root, path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4)  # a task asks several times while its scene is made; the time says which file it was
+def _read(scene: str, root: Path, path: Path, _changed: int) -> Apartment:
     instance = _json(path)
     notes: list[str] = []
     mechanisms: list[Mechanism] = []
@@ -93,7 +99,7 @@ def load(scene: str, folder: Path | None = None) -> Apartment:
         fixtures = [
             _object(root, item, numbered(item["template_name"]), notes) for item in instance["object_instances"]
         ]
-        for item in instance["articulated_object_instances"]:
+        for item in instance.get("articulated_object_instances", ()):
             template = item["template_name"]
             if "door" in template:
                 notes.append(f"{template} is left out, as MS-HAB leaves out doors")
@@ -102,7 +108,7 @@ def load(scene: str, folder: Path | None = None) -> Apartment:
                 mechanisms.append(_mechanism(root, item, numbered(template)))
             except AssetError as error:
                 notes.append(f"{template} is left out: {error}")
-        navigation = instance.get("navmesh_instance", scene)
+        navigation = instance.get("navmesh_instance", scene).removesuffix("_navmesh")  # so the files are named
         stage = instance["stage_instance"]["template_name"]
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ManikinError):

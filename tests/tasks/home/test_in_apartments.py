@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.errors import AssetError, ConfigError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.homes.episodes import home_of
 from manikin.math import quat_to_yaw
@@ -54,6 +54,12 @@ def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
     with pytest.raises(AssetError, match="ReplicaCAD is not at"):
         in_apartments(HomeOpen, "apartment1", SCENE)
+
+
+@pytest.mark.parametrize("kind", [HomePick, HomeNavigate])
+def test_an_apartment_without_furniture_is_refused(data_root: Path, kind) -> None:
+    with pytest.raises(SceneError, match="in empty_stage there is no place before any surface"):
+        manikin.make(in_apartments(kind, "empty_stage"), num_envs=1, autoreset="disabled", threads=1)
 
 
 def test_a_scene_that_is_not_there_is_named(data_root: Path) -> None:

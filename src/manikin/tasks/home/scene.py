@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Task
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space, replicacad
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
@@ -77,7 +77,8 @@ class Spots:
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def spots(layout: str) -> Spots:
-    """Places of an apartment for Fetch. Raises as :func:`~manikin.homes.episodes.home_of`."""
+    """Places of an apartment for Fetch. Raises as :func:`~manikin.homes.episodes.home_of`, and SceneError where there
+    is none."""
     home = home_of(layout)
     space = free_space(home, radius=FETCH_RADIUS, arm=FETCH_ARM)
     cells = np.argwhere(space.inside)
@@ -95,6 +96,8 @@ def spots(layout: str) -> Spots:
         goals.append(place)
         stands.append((*middles[best], math.atan2(to[1], to[0])))
         names.append(surface.name)
+    if not goals:
+        raise SceneError(f"in {home.name} there is no place before any surface where the robot could stand")
     ways = np.stack([_ways(space, np.array(stand[:2])) for stand in stands])
     room = middles[roomy]
     far = [room[np.linalg.norm(room - goal[:2], axis=1) > COMMON.near + 2 * CELL] for goal in goals]
