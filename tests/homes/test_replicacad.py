@@ -239,8 +239,8 @@ def test_scenes_of_the_whole_apartment_have_its_walls(name: str) -> None:
     home = replicacad.load(name)
     mesh = read_navmesh(DATA / "replicacad/navmeshes/empty_stage.navmesh")
     points = np.concatenate([p[:, :2] for p in mesh.polygons])
-    for corner, found in zip((points.min(0) - mesh.radius, points.max(0) + mesh.radius), (home.low, home.high)):
-        assert found == pytest.approx(corner, abs=0.15)
+    assert home.low == pytest.approx(points.min(0) - mesh.radius, abs=0.15)
+    assert home.high == pytest.approx(points.max(0) + mesh.radius, abs=0.15)
     b = SceneBuilder([], Physics())
     furnish(b, home)
     model = b.compile().model
