@@ -1,14 +1,15 @@
 """robosuite's benchmark: the return of SAC on nine tasks, with two robots and two controllers.
 
     python benchmarks/robosuite.py --list                  # the 36 cells, which of them are measured
-    python benchmarks/robosuite.py                         # all of them: no cell has been run to its end yet
+    python benchmarks/robosuite.py                         # all of them: days of processor time
     python benchmarks/robosuite.py --tasks Lift-v2 Door-v2 --robots panda --controllers osc_pose --seeds 1
 
 Each cell is the command ``manikin train sac``, with the recipe of the task or, where it has none, with Lift's. Episodes
 have 500 control steps at 20 Hz, and a step pays 1 at most. ``final`` is the mean return in validation over the last
 tenth of the run; the published numbers are those of the last 20 of 500 epochs. ``tested`` is the checkpoint that
-validated best, on episodes that nothing has seen. The file is written after every cell; what it has already is not run
-again, unless ``--again``.
+validated best, on episodes that nothing has seen. A cell whose recipe is the task's own is a run of
+``benchmarks/learning.py``; if that has it (``--learning``), it is taken from there. The file is written after every
+cell; what it has already is not run again, unless ``--again``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, parsed
+from learning import OUT as LEARNING
 from learning import final_return, train
 
 from manikin.env.state.provenance import versions
@@ -56,16 +58,26 @@ def recipe(task: str, robot: str, control: str, steps: int) -> Recipe:
     return made.replace(env={"robot": robots, "control": control}, steps=steps, minutes=0)
 
 
+def known(task: str, robot: str, control: str, steps: int, seed: int, learning: Path) -> dict[str, Any] | None:
+    """A cell that ``benchmarks/learning.py`` has measured with the same recipe; None where it has not."""
+    own = recipe_for("sac", task)
+    same = own[1] and robot == ROBOTS[0] and own[0].env["control"] == control and own[0].steps == steps
+    if not same or not learning.exists():
+        return None
+    runs: dict[str, Any] = json.loads(learning.read_text())["runs"]
+    return runs.get(f"sac:{task}", {}).get(str(seed))
+
+
 def table(result: dict[str, Any]) -> str:
     """A line for each task; in each cell what was measured, and what was published."""
     lines = [f"| task | {' | '.join(f'{robot} `{control}` | published' for robot, control in CELLS)} |"]
     lines.append("|---|" + "---:|---:|" * len(CELLS))
     for task, published in PUBLISHED.items():
         cells = [task]
-        for (robot, control), known in zip(CELLS, published, strict=True):
+        for (robot, control), theirs in zip(CELLS, published, strict=True):
             seeds = result.get("cells", {}).get(task, {}).get(robot, {}).get(control, {})
             cells.append("<br>".join(map(_said, seeds.values())) or "not measured")
-            cells.append("-" if known is None else f"{known[0]}" + ("" if known[1] is None else f" ± {known[1]}"))
+            cells.append("-" if theirs is None else f"{theirs[0]}" + ("" if theirs[1] is None else f" ± {theirs[1]}"))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -86,6 +98,7 @@ def main() -> None:
     parser.add_argument("--loaded", action="store_true", help="other work runs here: keep processor time, not seconds")
     parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
+    parser.add_argument("--learning", type=Path, default=LEARNING, help="results of benchmarks/learning.py")
     parser.add_argument("--list", action="store_true", help="print the table of cells, and run nothing")
     args = parsed(parser, OUT)
     more = ["--threads", str(args.threads)] if args.threads else []
@@ -109,7 +122,10 @@ def main() -> None:
                         continue
                     keep = None if args.keep is None else args.keep / f"{robot}-{control}"
                     given = {"loaded": args.loaded, "keep": keep, "quick": args.quick}
-                    found = train(f"sac:{task}", seed, more, recipe=recipe(task, robot, control, args.steps), **given)
+                    found = known(task, robot, control, args.steps, seed, args.learning)
+                    if found is None:
+                        made = recipe(task, robot, control, args.steps)
+                        found = train(f"sac:{task}", seed, more, recipe=made, **given)
                     of[str(seed)] = {**found, "final": final_return(found["curve"])}
                     args.out.write_text(json.dumps(done, indent=1) + "\n")
                     brief = {k: v for k, v in of[str(seed)].items() if k != "curve"}

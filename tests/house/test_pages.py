@@ -273,7 +273,9 @@ def test_a_students_time_has_that_of_its_teacher_and_a_run_its_minutes(monkeypat
     assert learning.limits("ppo:PickCube-v2", loaded=True) == ["--minutes", "240"]
 
 
-def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_robosuites_benchmark_says_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     import robosuite
 
@@ -287,6 +289,17 @@ def test_the_table_of_robosuites_benchmark_says_what_is_measured(monkeypatch: py
     recipe = robosuite.recipe("TwoArmPegInHole-v2", "sawyer", "joint_vel_pid", 1000)
     assert (recipe.env["robot"], recipe.env["control"], recipe.steps) == ("sawyer,sawyer", "joint_vel_pid", 1000)
     assert recipe.settings == robosuite.recipe("Lift-v2", "panda", "osc_pose", 1000).settings
+    # what benchmarks/learning.py has measured with the same recipe is not trained again
+    file, one = tmp_path / "learning.json", {"steps": robosuite.STEPS, "curve": curve}
+    assert robosuite.known("Lift-v2", "panda", "osc_pose", robosuite.STEPS, 7, file) is None
+    file.write_text(json.dumps({"runs": {"sac:Lift-v2": {"7": one}, "sac:Stack-v2": {"7": one}}}))
+    asked = [
+        ("Lift-v2", "panda", "osc_pose", robosuite.STEPS, 7),
+        ("Stack-v2", "panda", "osc_pose", robosuite.STEPS, 7),
+    ]
+    asked += [("Lift-v2", "panda", "osc_pose", 64, 7), ("Lift-v2", "panda", "osc_pose", robosuite.STEPS, 8)]
+    asked += [("Lift-v2", robot, control, robosuite.STEPS, 7) for robot, control in robosuite.CELLS[1:]]
+    assert [robosuite.known(*words, file) for words in asked] == [one, *[None] * 6]
 
 
 def test_the_tables_of_homes_stand_beside_the_published_ones() -> None:
