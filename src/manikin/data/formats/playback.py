@@ -18,9 +18,10 @@ import numpy as np
 import torch
 
 from manikin.data.collect import initial_state
-from manikin.data.formats.convert import Export, LeRobotExport
+from manikin.data.formats.convert import Export
 from manikin.data.formats.demos import Demo, Demos
 from manikin.data.formats.importers import StateImporter, importer_for
+from manikin.data.formats.lerobot import LeRobotExport
 from manikin.data.formats.maniskill import ManiSkillExport
 from manikin.data.formats.robomimic import RobomimicWriter
 from manikin.data.recording.format import Header, RecordedEpisode, flatten, parted
