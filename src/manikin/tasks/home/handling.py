@@ -81,13 +81,17 @@ class HandlingTask(Task):
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
-    observations = STATE
+    observations: ClassVar[Mapping[str, Quantity]] = {
+        **STATE,
+        "object_size": Quantity("m", "object", "of the box around it; only with the option size_seen"),
+    }
 
     @dataclass(frozen=True)
     class Config:
         where: str = "open"  # the object lies, or is to be: on open surfaces, in the open drawer, in the open fridge
         objects: tuple[str, ...] = ()  # names of manikin.homes.objects; by default those of TidyHouse that fit there
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+        size_seen: bool = False  # the object's size is observed, which says which one it is; MS-HAB's numbers do not
 
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
@@ -105,6 +109,7 @@ class HandlingTask(Task):
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.roomy.shape) - 1
         self._grips = Grips(objects)
+        self._sizes = torch.tensor([one.size for one in objects])
         home = furnish(b, home_of(self.layout))
         thing = b.mesh("object", choice=[one.prop for one in objects])
         return HandlingHandles(
@@ -193,11 +198,12 @@ class HandlingTask(Task):
             "robot_force": h.pressed.value,
         }
 
-    def state(self, h: HandlingHandles, goal: Tensor | None = None) -> dict[str, Tensor]:
-        """MS-HAB's 42 numbers, with a goal (n, 3) in the world."""
+    def state(self, h: HandlingHandles, goal: Tensor | None = None) -> dict[str, dict[str, Tensor]]:
+        """MS-HAB's 42 numbers, with a goal (n, 3) in the world, and what else a policy is told by option."""
         root = h.robot.root_pose
         from_base = torch.zeros(h.n, 3) if goal is None else quat_rotate_inv(root[:, 3:], goal - root[:, :3])
-        return numbers(h.robot, h.thing.pose, from_base, h.grasp.value)
+        told = {"object_size": self._sizes[h.thing.choice]} if self.config.size_seen else {}
+        return {"policy": numbers(h.robot, h.thing.pose, from_base, h.grasp.value), "privileged": told}
 
     # ---- what experts share ------------------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ class HomePick(HandlingTask):
         return {"object": h.thing.pos}
 
     def observe(self, h: HandlingHandles) -> dict[str, dict[str, Tensor]]:
-        return {"policy": self.state(h), "privileged": {}}
+        return self.state(h)
 
     def reward(self, h: HandlingHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return pick_terms(self.seen(h), h.tool.value[:, 3], self.done(h), self.config.force_limit)

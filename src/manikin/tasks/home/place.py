@@ -128,7 +128,7 @@ class HomePlace(HandlingTask):
         return {"goal": h.goal.value, "object": h.thing.pos}
 
     def observe(self, h: HomePlaceHandles) -> dict[str, dict[str, Tensor]]:
-        return {"policy": self.state(h, h.goal.value), "privileged": {}}
+        return self.state(h, h.goal.value)
 
     def reward(self, h: HomePlaceHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         thing = torch.stack([norm(h.thing.linvel), norm(h.thing.angvel_body)], 1)
