@@ -106,7 +106,8 @@ def test_the_state_is_ms_habs_42_numbers(task: str) -> None:
     inner = env.parts()[0].env
     seen = inner.task.observe(inner.h)["policy"]
     state = torch.cat([value.float().reshape(1, -1) for value in seen.values()], 1)[0].numpy()
-    assert list(seen) == list(type(inner.task).observations) and state.shape == (42,)
+    numbers = [name for name in type(inner.task).observations if name != "object_size"]
+    assert list(seen) == numbers and state.shape == (42,)
     model, data = inner.world.data(0)
     joints = [model.joint(f"robot/{name}") for name in QPOS[3:]]
     expected = [data.qpos[joint.qposadr[0]] for joint in joints] + [data.qvel[joint.dofadr[0]] for joint in joints]
@@ -241,6 +242,31 @@ def test_rows_are_what_single_rows_are(task: str) -> None:
                     assert torch.equal(value[0], seen[group][name][row]), name
     for env in (together, *alone):
         env.close()
+
+
+@BOTH
+def test_by_option_the_objects_size_is_seen(task: str) -> None:
+    """Against the boxes that MuJoCo puts around the geoms of the object's body."""
+    env = begun(task, [0])
+    assert not env.step(idle(env))[0]["privileged"]
+    env.close()
+    env = begun(task, list(range(6)), config={"size_seen": True})
+    seen = env.step(idle(env))[0]["privileged"]["object_size"]
+    for part in env.parts():
+        for place, row in zip(part.rows.tolist(), part.places.tolist(), strict=True):
+            model, _ = part.env.world.data(place)
+            body, box = model.body("object"), []
+            for g in range(int(body.geomadr[0]), int(body.geomadr[0] + body.geomnum[0])):
+                if not model.geom_contype[g] and not model.geom_conaffinity[g]:
+                    continue  # of another object that a row may have
+                turn, (middle, half) = np.zeros(9), model.geom_aabb[g].reshape(2, 3)
+                mujoco.mju_quat2Mat(turn, model.geom_quat[g])
+                at = model.geom_pos[g] + turn.reshape(3, 3) @ middle
+                away = np.abs(turn.reshape(3, 3)) @ half
+                box += [at - away, at + away]
+            assert seen[row].numpy() == pytest.approx(np.ptp(box, axis=0), rel=0.1, abs=0.004)
+    assert len({tuple(one) for one in seen.tolist()}) > 1
+    env.close()
 
 
 @pytest.mark.skipif(not WARP, reason="needs pip install 'manikin[gpu]'")
