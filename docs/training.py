@@ -67,17 +67,25 @@ def table(result: dict[str, Any]) -> str:
     for run in dict.fromkeys([*result["runs"], *TARGETS]):
         seeds = result["runs"].get(run, {})
         for seed, one in seeds.items():
-            tested = one["tested"]
-            rate = f"{100 * tested['rate']:.1f} % [{100 * tested['low']:.1f}, {100 * tested['high']:.1f}]"
+            end = f"{100 * one['tested']['at_end']:.1f} %" if one["tested"] else "-"
             wall = "-" if one["seconds"] is None else f"{one['seconds'] / 60:.1f}"
             cells = (
-                *(f"`{_words(run)}`", seed, rate, f"{100 * tested['at_end']:.1f} %", f"{one['steps']:,}"),
+                *(f"`{_words(run)}`", seed, _said(one), end, f"{one['steps']:,}"),
                 *(wall, f"{one['cpu_seconds'] / 120:.1f}"),
             )
             lines.append(f"| {' | '.join(cells)} |")
         if run in TARGETS:
-            lines.append(_line(_judged(run, seeds)))
+            lines.append(_line(_judged(run, _tested(seeds))))
     return "\n".join(lines)
+
+
+def _said(one: dict[str, Any]) -> str:
+    """The tested rate, or what a run that was not tested had in validation."""
+    return _rate(one) if one["tested"] else f"not yet; {100 * one['validated']:.1f} % in validation"
+
+
+def _tested(seeds: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {seed: one for seed, one in seeds.items() if one["tested"]}
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -126,7 +134,7 @@ def reported(result: dict[str, Any]) -> str:
     heads = ("recipe", "others", "where", "here", "control steps", "minutes")
     lines = [f"| {' | '.join(heads)} |", "|---|---|---|---:|---:|---:|"]
     for run, theirs, where in REPORTED:
-        seeds = list(result["runs"].get(run, {}).values())
+        seeds = list(_tested(result["runs"].get(run, {})).values())
         cells = ["not measured", "", ""]
         if seeds:
             rates = [100 * one["tested"]["rate"] for one in seeds]
@@ -216,8 +224,7 @@ def at_home(result: dict[str, Any]) -> str:
             lines.append(_line([f"`{_words(run)}`", "", "not measured", *theirs, "", ""]))
         for seed, one in seeds.items():
             spent = (f"{one['steps']:,}", f"{one['cpu_seconds'] / 60:.1f}")
-            rate = _rate(one) if one["tested"] else f"not yet; {100 * one['validated']:.1f} % in validation"
-            lines.append(_line([f"`{_words(run)}`", seed, rate, *theirs, *spent]))
+            lines.append(_line([f"`{_words(run)}`", seed, _said(one), *theirs, *spent]))
     return "\n".join(lines)
 
 

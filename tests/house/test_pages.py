@@ -242,6 +242,12 @@ def test_the_tables_of_training_say_what_is_reached_and_what_is_not_measured(mon
     assert any(line.endswith("| 92.0 to 99.0 % | 0.00 M | 1.7 |") for line in here if "`ppo PushCube-v2`" in line)
     assert any("425 ± 25" in line and line.endswith("| return 430 | 0.00 M | 1.7 |") for line in here)
     assert any("`ppo StackCube-v2`" in line and "| not measured | | |" in line for line in here)
+    stopped = {"1": one(0.9, 60.0), "2": {**one(0.0, None), "tested": None, "validated": 0.516}}
+    made = training.table({"runs": {"ppo:StackCube-v2": stopped}})
+    assert "| `ppo StackCube-v2` | 2 | not yet; 51.6 % in validation | - | 1,000 | - | 1.7 |" in made
+    assert "| lower end 90.0 % | target: lower end above 80 % in 60 min: **1 of 3 seeds measured** |" in made
+    only = training.table({"runs": {"ppo:StackCube-v2": {"2": stopped["2"]}}})
+    assert "| `ppo StackCube-v2` | | not measured | target: lower end above 80 % in 60 min |" in only
     rates = {"rate": 0.865, "low": 0.833, "high": 0.892}
     aims = training.aims({"cells": {"StackCube-v2": {"diffusion": {"100": {"1": {"tested": rates}}}}}})
     assert "| 85 % | 86.5 % [83.3, 89.2] | by the estimate, not by the lower end of the interval |" in aims
