@@ -81,10 +81,7 @@ class HandlingTask(Task):
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
-    observations: ClassVar[Mapping[str, Quantity]] = {
-        **STATE,
-        "object_size": Quantity("m", "object", "of the box around it; only with the option size_seen"),
-    }
+    observations = STATE
 
     @dataclass(frozen=True)
     class Config:
@@ -96,6 +93,9 @@ class HandlingTask(Task):
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         self.labels = subtask_labels(self.subtask, force_limit=self.config.force_limit)
+        if self.config.size_seen:
+            told = Quantity("m", "object", "of the box around it")
+            self.observations = {**STATE, "object_size": told}  # type: ignore[misc]  # of this one, not of its class
 
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""
