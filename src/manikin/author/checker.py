@@ -210,13 +210,13 @@ def _observations(t: TaskUnderTest) -> str:
                 raise Broken(f"{name!r} is in both groups of observe(); give each observation its own name")
             named[name] = value
     for name, value in named.items():
-        quantity = t.task.observations.get(name)
+        quantity = env.task.observations.get(name)
         if quantity is None:
             raise Broken(f"observe() returns {name!r} undeclared: add to observations {name!r}: Quantity(unit, frame)")
         words = set(re.split(r"[\s,]+", quantity.unit))
         if not quantity.unit or (words & _NEED_FRAME and value[0].numel() > 1 and not quantity.frame):
             raise Broken(f"observations[{name!r}] must say unit and frame, like Quantity('m', 'world')")
-    spare = set(t.task.observations) - set(named)
+    spare = set(env.task.observations) - set(named)
     if spare:
         raise Broken(f"observations declares {sorted(spare)}, which observe() does not return: return or remove them")
     return ", ".join(named)

@@ -265,6 +265,7 @@ def test_by_option_the_objects_size_is_seen(task: str) -> None:
                 box += [at - away, at + away]
             assert seen[row].numpy() == pytest.approx(np.ptp(box, axis=0), rel=0.1, abs=0.004)
     assert len({tuple(one) for one in seen.tolist()}) > 1
+    assert {*env.parts()[0].env.task.observations} - {*task_class(task).observations} == {"object_size"}
     env.close()
 
 
