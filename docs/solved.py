@@ -87,7 +87,8 @@ def policies() -> dict[str, list[Way]]:
     found: dict[str, list[Way]] = {}
     for run, seeds in read(LEARNING)["runs"].items():
         algorithm, _, task = run.partition(":")
-        for one in (one for one in seeds.values() if algorithm in ("ppo", "sac") and one["tested"]):
+        tested = [one for one in seeds.values() if one["tested"]]
+        for one in tested if algorithm in ("ppo", "sac") else ():
             rate, paid = one["tested"]["rate"], one["tested"].get("return", 0.0)
             solves = paid >= ABOVE[task] if task in ABOVE else rate >= LEAST
             well = f"{rate:.0%}, return {paid:.0f}" if task in ABOVE else f"{rate:.0%}"

@@ -9,8 +9,9 @@ import mujoco
 import numpy as np
 import pytest
 
+from furnished import built
 from manikin.errors import ConfigError, SceneError, UnknownNameError
-from manikin.homes import VARIATIONS, Apartment, Fixture, Receptacle, apartment, furnish
+from manikin.homes import VARIATIONS, Fixture, Receptacle, apartment, furnish
 from manikin.homes.furniture import chair, shelf, sofa, table, tv_stand
 from manikin.homes.joinery import chest, counter, cupboard, fridge
 from manikin.scene.builder import SceneBuilder
@@ -23,15 +24,6 @@ JOINTED = {
     "cupboard": cupboard("it", 3),
     "chest": chest("it", 3),
 }
-
-
-def built(home: Apartment) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    b = SceneBuilder([], Physics())
-    furnish(b, home)
-    model = b.compile().model
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    return model, data
 
 
 def alone(mechanism: Any) -> tuple[mujoco.MjModel, mujoco.MjData]:

@@ -11,9 +11,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from furnished import built
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, UnknownNameError
-from manikin.homes import Apartment, free_space, furnish, replicacad
+from manikin.homes import free_space, furnish, replicacad
 from manikin.homes.navmesh import read_navigable_positions, read_navmesh
 from manikin.homes.shell import shell_around
 from manikin.scene.builder import SceneBuilder
@@ -84,15 +85,6 @@ def small(tmp_path: Path) -> Path:
     (tmp_path / "configs/scenes/flat.scene_instance.json").write_text(json.dumps(scene))
     navmesh(tmp_path / "navmeshes/flat.navmesh", [[(-1.7, 0, -2.7), (1.7, 0, -2.7), (1.7, 0, 2.7), (-1.7, 0, 2.7)]])
     return tmp_path
-
-
-def at_rest(home: Apartment) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    b = SceneBuilder([], Physics())
-    furnish(b, home)
-    model = b.compile().model
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    return model, data
 
 
 def test_a_scene_is_turned_upright_and_what_is_missing_is_named(small: Path) -> None:
@@ -222,7 +214,7 @@ def test_a_scene_agrees_with_its_navigation_mesh() -> None:
     home = replicacad.load(TRAIN)
     kinds = [one.kind for one in home.mechanisms]
     assert sorted(kinds) == ["cabinet", "chestOfDrawers_01", "fridge", "kitchenCupboard_01", "kitchen_counter"]
-    model, data = at_rest(home)
+    model, data = built(home)
     assert data.ncon == 0
     drawers = [model.joint(j).range for j in range(model.njnt) if "slide_top" in model.joint(j).name]
     assert drawers == [pytest.approx([0, 0.49])] * 3  # 0.5 m at scale 0.98
@@ -246,7 +238,7 @@ def test_scenes_of_the_whole_apartment_have_its_walls(name: str) -> None:
     points = np.concatenate([p[:, :2] for p in mesh.polygons])
     assert home.low == pytest.approx(points.min(0) - mesh.radius, abs=0.15)
     assert home.high == pytest.approx(points.max(0) + mesh.radius, abs=0.15)
-    assert at_rest(home)[1].ncon == 0
+    assert built(home)[1].ncon == 0
 
 
 @needs_data

@@ -11,30 +11,20 @@ import mujoco
 import numpy as np
 import pytest
 
+from furnished import built
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, DataError, SceneError, UnknownNameError
-from manikin.homes import Apartment, Mechanism, furnish
+from manikin.homes import Apartment, Mechanism
 from manikin.homes.kitchens import KITCHENS, Colours, assembled, kitchen, robocasa_kitchen
 from manikin.homes.kitchens.appliances import dishwasher, microwave, oven, sink, stove
 from manikin.homes.kitchens.cabinets import cooler, stack
 from manikin.homes.kitchens.layout import placed
 from manikin.homes.kitchens.robocasa import layouts, styles
-from manikin.scene.builder import SceneBuilder
-from manikin.spec.physics import Physics
 
 DATA = data_root()
 ROBOCASA = pytest.mark.skipif(DATA is None or not (DATA / "robocasa").is_dir(), reason="needs MANIKIN_DATA/robocasa")
 ROOM = {"walls": [], "floor": [{"name": "floor", "type": "floor", "size": [2, 2, 0.02], "pos": [2, -2, 0]}]}
 FRONT = (0.8, 0.8, 0.8, 1)
-
-
-def built(home: Apartment) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    b = SceneBuilder([], Physics())
-    furnish(b, home)
-    model = b.compile().model
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    return model, data
 
 
 def overlaps(home: Apartment) -> list[tuple[str, str, float]]:
