@@ -312,8 +312,14 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
             raise ConfigError(f"name an algorithm ({known}) and a task: manikin train ppo PickCube-v2")
         task = load_task(options.task).id
         recipe, own = recipe_for(
-            options.algorithm, task, demos=options.demos is not None, begin_from=options.begin_from
+            options.algorithm,
+            task,
+            demos=options.demos is not None,
+            begin_from=options.begin_from,
+            observe=env.get("observe"),
         )
+        if env.get("observe") == "depth" and "depth" in str(recipe.env.get("observe")):
+            del env["observe"]  # the recipe says it, and may stack it
         if options.demos is not None and "control" not in env and (control := recorded_control(options.demos)):
             # a policy acts as its demonstrations do; a recipe that moves the tool may hide the joints
             hidden: tuple[str, ...] | None = getattr(recipe.config, "hide", None)

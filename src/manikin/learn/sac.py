@@ -1,10 +1,13 @@
-"""Soft actor-critic (Haarnoja et al., 2018, arXiv:1812.05905) in many environments, from flat observations.
+"""Soft actor-critic (Haarnoja et al., 2018, arXiv:1812.05905) in many environments, from flat observations or pictures.
 
 One iteration: every row makes ``num_steps`` steps, which go into a replay, then ``updates`` batches drawn from it
 improve critics, actor and temperature. Critics have layer normalization, and there may be more than two of them (Chen
 et al., 2021, arXiv:2101.05982). With ``demos`` a share of each batch comes from demonstrations (RLPD: Ball et al.,
 2023, arXiv:2302.02948), which suffices to learn from the sparse reward. With ``reverse`` episodes begin along the
 demonstrations, further and further from their ends (RFCL: Tao et al., 2024, arXiv:2405.03379).
+
+With pictures, actor and critics share the encoder. The critics' loss trains it, and the actor's does not (Yarats et
+al., 2021, arXiv:1910.01741).
 """
 
 from __future__ import annotations
@@ -29,20 +32,22 @@ from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.noise import check_memory, lasting
 from manikin.learn.common.parallel.ahead import Ahead
+from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
 from manikin.learn.common.recorded import Recorded
-from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.rollout import Episodes
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.starts.reverse import ReverseStarts
 from manikin.learn.common.threads import CORES, torch_threads
+from manikin.learn.common.tree import mapped, numbers_of
 from manikin.policy.networks.mlp import TanhGaussianActor
 
 __all__ = ["SAC", "Config"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """Settings of SAC.
+class Config(PictureConfig):
+    """Settings of SAC, and those of :class:`~manikin.learn.common.pictures.PictureConfig`.
 
     Attributes:
         num_steps: control steps per row and iteration.
@@ -108,14 +113,14 @@ class Config:
     reverse_patience: float = 3.0
 
 
-_PARTS = ("ahead", "actor", "critics", "targets", "moments", "replay", "streams")  # saved; ahead first, which stops
+_PARTS = ("ahead", "actor", "critics", "targets", "lagging", "moments", "replay", "streams")  # saved; the first stops
 
 
 class SAC:
     """Trains a :class:`~manikin.policy.networks.mlp.TanhGaussianActor`.
 
     Args:
-        env: made with ``autoreset="same_step"`` and a flat observation.
+        env: made with ``autoreset="same_step"`` and a flat observation, or one with pictures.
         config: settings.
         seed: of weights, actions and what is drawn from the replay. Rows start at episode seeds that follow from it.
 
@@ -140,36 +145,47 @@ class SAC:
         self.about: dict[str, Any] = {}
         self.spent = Spent()
         self.streams = Streams(seed, env.device)
-        columns, actions = flat_size(env), int(env.single_action_space.shape[0])
+        window, inputs = inputs_of(env, config)
+        if window > 1:
+            raise ConfigError("sac sees one observation at a time: leave the Stack out")
+        if config.demos and not isinstance(inputs, int):
+            raise ConfigError("sac takes demonstrations of flat observations only: observe='state', or no demos")
+        actions = int(env.single_action_space.shape[0])
         self.network_options: dict[str, Any] = {
-            "observations": columns,
+            "observations": inputs,
             "actions": actions,
             "hidden": list(config.hidden),
             "log_std_range": list(config.log_std_range),
         }
-        self.replay = Replay.of(env, config.buffer, gamma=config.gamma, n_step=config.n_step)
         weights = self.streams.on_cpu("weights")
-        self.actor = TanhGaussianActor(**self.network_options, generator=weights).to(self.device)
+        with self.streams.globally("encoder"):
+            self.actor = TanhGaussianActor(**self.network_options, generator=weights).to(self.device)
+        self.encoder = self.actor.encoder
         self.critics = Ensemble(
-            config.critics, columns + actions, config.critic_hidden, norm=config.critic_norm, generator=weights
+            config.critics,
+            self.actor.columns + actions,
+            config.critic_hidden,
+            norm=config.critic_norm,
+            generator=weights,
         ).to(self.device)
         self.targets = copy.deepcopy(self.critics).requires_grad_(False)
+        self.lagging = copy.deepcopy(self.encoder).requires_grad_(False)  # the targets see through it
         self.log_temperature = torch.full((), math.log(config.temperature), device=self.device, requires_grad=True)
         self.parameters = [*self.actor.parameters(), *self.critics.parameters(), self.log_temperature]
         graphs = config.cuda_graphs and self.device.type == "cuda"
         adam = partial(torch.optim.Adam, lr=config.learning_rate, fused=True, capturable=graphs)
         self.optimizers = {
-            "actor": adam(self.actor.parameters()),
-            "critics": adam(self.critics.parameters()),
+            "actor": adam(self.actor.layers.parameters()),
+            "critics": adam([*self.encoder.parameters(), *self.critics.parameters()]),
             "temperature": adam([self.log_temperature], lr=config.temperature_rate),
         }
         self._sample = Recorded(partial(_sampled, self.actor), record=graphs)
-        drawn_from = [self.streams["updates"], self.streams["critics"]]
+        drawn_from = [self.streams[name] for name in ("updates", "critics", "pictures")]
         self._improve = {  # by whether the actor moves, too
             turn: Recorded(partial(self._improved, actor=turn), record=graphs, generators=drawn_from)
             for turn in (False, True)
         }
-        self.moments = Moments(columns, self.device)
+        self.moments = Moments(len(self.actor.scaling.mean), self.device)
         bootstrap = config.bootstrap_at_success
         self.demos, self.demos_hash, starts = None, "", None
         if config.demos:
@@ -186,6 +202,10 @@ class SAC:
         )
         self.noise = torch.zeros((env.num_envs, actions), device=self.device)
         self.observation = self.episodes.begin()
+        example = None
+        if not isinstance(inputs, int):
+            example = mapped(lambda one: one[:1], self.actor.scaling.take(self.observation))
+        self.replay = Replay.of(env, config.buffer, gamma=config.gamma, n_step=config.n_step, observations=example)
         self.ahead = Ahead(self._collect, [self.actor], config.lag)
 
     # ---- one iteration -----------------------------------------------------------------------------------------------
@@ -217,9 +237,9 @@ class SAC:
         config, n = self.config, self.env.num_envs
         shape, steps = (n, self.network_options["actions"]), []
         sample = self._sample if actor is self.actor else partial(_sampled, actor)
-        noise = self.streams["actions"]
+        noise, take = self.streams["actions"], actor.scaling.take
         for t in range(config.num_steps):
-            seen = self.observation
+            seen = take(self.observation)
             if config.normalize and not config.lag:
                 self._normalize(seen)
             if self.steps + t * n < config.start_steps:
@@ -229,7 +249,8 @@ class SAC:
                 self.noise = lasting(self.noise, new, config.noise_memory)
                 actions = sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + t + 1)
-            steps.append({"seen": seen, "actions": actions, **moved.for_replay})
+            after = {**moved.for_replay, "following": take(moved.following)}
+            steps.append({"seen": seen, "actions": actions, **after})
             self.observation = moved.observation
         return {"steps": steps, "summary": self.episodes.summary()}
 
@@ -241,15 +262,17 @@ class SAC:
         where = f"iteration {self.iterations + 1}, after {self.steps:,} steps"
         return {**found.means(where, self.parameters), "updates": float(self.updates)}
 
-    def _improved(self, part: dict[str, Tensor], *, actor: bool) -> dict[str, Tensor]:
+    def _improved(self, part: dict[str, Any], *, actor: bool) -> dict[str, Tensor]:
         """One update with a batch; its losses."""
-        losses = {"critic_loss": self.improve_critics(part)}
+        seen, following = (augmented(part[one], self.config, self.streams["pictures"]) for one in ("seen", "following"))
+        losses = {"critic_loss": self.improve_critics({**part, "seen": seen, "following": following})}
         if actor:
-            losses |= self._improve_actor(part["seen"])
+            losses |= self._improve_actor(seen)
         follow(self.targets, self.critics, self.config.follow)
+        follow(self.lagging, self.encoder, self.config.follow)
         return {name: value.detach() for name, value in losses.items()}
 
-    def batches(self) -> Iterator[dict[str, Tensor]]:
+    def batches(self) -> Iterator[dict[str, Any]]:
         """The batches of this iteration, drawn together; observations are scaled."""
         config, stream = self.config, self.streams["replay"]
         shown = 0 if self.demos is None else round(config.batch * config.demo_share)
@@ -257,13 +280,13 @@ class SAC:
         for name in ("seen", "following"):
             drawn[name] = self.actor.scaling(drawn[name])
         for i in range(config.updates):
-            yield {name: value[i] for name, value in drawn.items()}
+            yield mapped(lambda value: value[i], drawn)  # noqa: B023
 
-    def improve_critics(self, part: dict[str, Tensor]) -> Tensor:
+    def improve_critics(self, part: dict[str, Any]) -> Tensor:
         config = self.config
         with torch.no_grad():
-            actions, chances = self.act_with_chances(part["following"])
-            values = self.targets(torch.cat([part["following"], actions], 1))
+            actions, chances = self._act_with_chances(self.encoder(part["following"]))
+            values = self.targets(torch.cat([self.lagging(part["following"]), actions], 1))
             if config.min_of < config.critics:
                 order = torch.randperm(config.critics, generator=self.streams["critics"], device=self.device)
                 values = values[order[: config.min_of]]
@@ -271,15 +294,17 @@ class SAC:
             if config.entropy_in_target:
                 following = following - self.log_temperature.exp() * chances
             goal = part["returns"] + part["discounts"] * following
-        found = self.critics(torch.cat([part["seen"], part["actions"]], 1))
+        found = self.critics(torch.cat([self.encoder(part["seen"]), part["actions"]], 1))
         loss = (found - goal).square().mean(1).sum()
         self._step("critics", loss)
         return loss / config.critics
 
-    def _improve_actor(self, seen: Tensor) -> dict[str, Tensor]:
-        actions, chances = self.act_with_chances(seen)
+    def _improve_actor(self, seen: Any) -> dict[str, Tensor]:
+        with torch.no_grad():
+            features = self.encoder(seen)
+        actions, chances = self._act_with_chances(features)
         self.critics.requires_grad_(False)
-        values = self.critics(torch.cat([seen, actions], 1))
+        values = self.critics(torch.cat([features, actions], 1))
         # two critics: the lesser, as in SAC; more of them: the mean, as in REDQ and RLPD
         value = values.amin(0) if self.config.critics <= 2 else values.mean(0)
         loss = (self.log_temperature.exp().detach() * chances - value).mean()
@@ -293,10 +318,11 @@ class SAC:
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
-    def act_with_chances(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions (B, A) drawn for scaled observations, and the logarithm of their density (B,)."""
-        shape = (len(scaled), self.network_options["actions"])
-        return self.actor.sample(scaled, torch.randn(shape, generator=self.streams["updates"], device=self.device))
+    def _act_with_chances(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions (B, A) drawn for what the encoder gives, and the logarithm of their density (B,)."""
+        shape = (len(features), self.network_options["actions"])
+        drawn = torch.randn(shape, generator=self.streams["updates"], device=self.device)
+        return self.actor.sample_of_features(features, drawn)
 
     def _step(self, name: str, loss: Tensor) -> None:
         optimizer = self.optimizers[name]
@@ -304,8 +330,8 @@ class SAC:
         loss.backward()
         optimizer.step()
 
-    def _normalize(self, seen: Tensor) -> None:
-        self.moments.add(seen)
+    def _normalize(self, taken: Any) -> None:
+        self.moments.add(numbers_of(taken))
         self.moments.write(self.actor.scaling)
 
     def state_dict(self) -> dict[str, Any]:
@@ -328,7 +354,7 @@ class SAC:
         """
         if state["demos"] != self.demos_hash:
             raise ConfigError(f"{self.config.demos} holds other demonstrations than when this run was begun")
-        state = {"ahead": {"steps": None}, **state}  # which older checkpoints lack
+        state = {"ahead": {"steps": None}, "lagging": {}, **state}  # which older checkpoints lack
         for name in _PARTS:
             getattr(self, name).load_state_dict(state[name])
         with torch.no_grad():
@@ -345,7 +371,7 @@ class SAC:
         self.ahead.close()
 
 
-def _sampled(actor: TanhGaussianActor, given: dict[str, Tensor]) -> Tensor:
+def _sampled(actor: TanhGaussianActor, given: dict[str, Any]) -> Tensor:
     """Actions (N, A) for observations, from numbers drawn for them."""
     return actor.sample(actor.scaling(given["seen"]), given["drawn"])[0]
 

@@ -123,7 +123,7 @@ def test_the_network_is_told_pictures_and_what_a_robot_knows_and_nothing_privile
     assert list(fewer["numbers"]) == ["policy/tcp_pose", "policy/qpos"]
     for observe, config, words in (
         ("state_dict", {}, "flat observations or from pictures"),
-        ("depth", {}, "observe='state', 'policy' or 'rgb'"),
+        ("segmentation", {}, "observe='state', 'policy', 'rgb' or 'depth'"),
         ("rgb", {"numbers": ("cube_pose",)}, "'cube_pose'"),
         (["rgb", Stack(2, ("policy",))], {}, "a Stack must take all pictures"),
         (["rgb", Stack(2, ("cameras",))], {}, "pictures and numbers alike"),

@@ -13,6 +13,7 @@ from torch import Tensor
 from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.policy.networks.pictures import DEPTH, NUMBERS
 from manikin.sense.pixels import luma
 
 __all__ = ["PictureConfig", "augmented", "augmented_with_places", "inputs_of"]
@@ -29,8 +30,8 @@ class PictureConfig:
         channels: of its convolutions. features: per camera, of nature.
         numbers: which values of the group ``policy`` the network is told beside the pictures; all where empty.
         shift: in training, each picture is moved by up to so many pixels each way, its border repeated.
-        jitter: in training, brightness, contrast and each channel of a picture are multiplied by 1 - jitter to
-            1 + jitter.
+        jitter: in training, brightness, contrast and each channel of a picture in colour are multiplied by 1 - jitter
+            to 1 + jitter.
         saturation: in training, what each pixel has beyond its grey is multiplied by 1 - saturation to 1 + saturation;
             with 1 a picture may lose all its colours.
     """
@@ -49,8 +50,8 @@ def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str
     of a :class:`~manikin.policy.networks.pictures.PictureEncoder`. Privileged values are never among them.
 
     Raises:
-        ConfigError: the observation is neither flat nor has it pictures in colour, only parts of it are stacked, or
-            settings that cannot work.
+        ConfigError: the observation is neither flat nor has it pictures in colour or depth, only parts of it are
+            stacked, or settings that cannot work.
         UnknownNameError: ``numbers`` names a value that the observation has not.
     """
     if config.shift < 0 or not 0 <= config.jitter < 1:
@@ -61,11 +62,17 @@ def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str
     if shape is not None:
         return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))
     shapes = {path: tuple(space.shape) for path, space in flatten(env.single_observation_space).items()}
-    pictures = {path: one for path, one in shapes.items() if path.startswith("cameras/") and path.endswith("/rgb")}
+    sizes = {"/rgb": slice(-3, -1), DEPTH: slice(-2, None)}  # where height and width are
+    pictures = {
+        path: list(one[at])
+        for path, one in shapes.items()
+        for end, at in sizes.items()
+        if path.startswith("cameras/") and path.endswith(end)
+    }
     if not pictures:
         raise ConfigError(
             f"this algorithm learns from flat observations or from pictures, and observe={env.observe!r} has neither: "
-            "observe='state', 'policy' or 'rgb'"
+            "observe='state', 'policy', 'rgb' or 'depth'"
         )
     told = {path.removeprefix(_TOLD): one for path, one in shapes.items() if path.startswith(_TOLD)}
     for name in config.numbers:
@@ -73,14 +80,14 @@ def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str
             raise UnknownNameError("number of the observation", name, told)
     chosen = {name: told[name] for name in config.numbers or told}
     stacked = bool(env.observation.stacks)
-    window = next(iter(pictures.values()))[0] if stacked else 1
-    if stacked and any(one[:1] != (window,) or len(pictures[path]) != 4 for path, one in pictures.items()):
+    window = shapes[next(iter(pictures))][0] if stacked else 1
+    if stacked and any(len(shapes[path]) != (3 if path.endswith(DEPTH) else 4) for path in pictures):
         raise ConfigError("a Stack must take all pictures: give it no paths")
     if stacked and any(one[:1] != (window,) for one in chosen.values()):
         raise ConfigError("a Stack must take pictures and numbers alike: give it no paths")
     return window, {
         "numbers": {_TOLD + name: math.prod(one[1:] if stacked else one) for name, one in chosen.items()},
-        "pictures": {path: list(one[-3:-1]) for path, one in pictures.items()},
+        "pictures": pictures,
         "encoder": config.encoder,
         "channels": list(config.channels),
         "features": config.features,
@@ -113,7 +120,7 @@ def augmented_with_places(
         return taken, dict(places)
     pictures, moved = dict(taken), dict(places)
     for name, value in taken.items():
-        if value.dtype == torch.uint8:
+        if name != NUMBERS:
             pictures[name], moves = _varied(value, config, generator)
             if name in moved and moves is not None:
                 moved[name] = moved[name] - moves
@@ -121,7 +128,7 @@ def augmented_with_places(
 
 
 def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-    """(..., H, W, 3) uint8 as such, and by how much their places moved back, (..., 1, 2), where they did."""
+    """(..., H, W, C) as such, and by how much their places moved back, (..., 1, 2), where they did."""
     out, moved = pictures.reshape(-1, *pictures.shape[-3:]), None
     count, height, width = out.shape[:3]
     device = out.device
@@ -132,7 +139,7 @@ def _varied(pictures: Tensor, config: PictureConfig, generator: torch.Generator)
         out = out[torch.arange(count, device=device)[:, None, None], down[:, :, None], across[:, None, :]]
         steps = torch.stack([2.0 * moves[1] / (width - 1), 2.0 * moves[0] / (height - 1)], -1)
         moved = steps.reshape(*pictures.shape[:-3], 1, 2)
-    if config.jitter or config.saturation:
+    if (config.jitter or config.saturation) and out.dtype == torch.uint8:
         out = _recoloured(out, config, generator)
     return out.reshape(pictures.shape), moved
 

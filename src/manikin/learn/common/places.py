@@ -15,6 +15,7 @@ from torch import Tensor
 from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv, SceneEnv
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.policy.networks.pictures import kept_picture
 from manikin.scene.handles import Part, Robot
 
 __all__ = ["Locator", "place_loss", "projected"]
@@ -49,7 +50,7 @@ class Locator:
         points = self._env.gather(self._points)
         found = {}
         for path in self._pictures:
-            camera, picture = path.rpartition("/")[0], leaves[path]
+            camera, picture = path.rpartition("/")[0], kept_picture(path, leaves[path])
             K, T = (leaves[f"{camera}/{name}"] for name in ("K", "T"))
             stacked = picture.ndim == 5  # the last frame is the present
             K, T = (value[:, -1] if stacked and value.ndim == 4 else value for value in (K, T))

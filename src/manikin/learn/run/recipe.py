@@ -270,18 +270,23 @@ def shipped_recipes() -> dict[tuple[str, str], str]:
     return found
 
 
-def recipe_for(algorithm: str, task: str, *, demos: bool = False, begin_from: str = "") -> tuple[Recipe, bool]:
+def recipe_for(
+    algorithm: str, task: str, *, demos: bool = False, begin_from: str = "", observe: Any = None
+) -> tuple[Recipe, bool]:
     """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
 
     With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for any task:
     ``recipes/with_demos``. With ``begin_from``, a policy of ``bc``, that of ``recipes/from_clone``: in the environment
-    that the clone was trained for, and with layers as it has them.
+    that the clone was trained for, and with layers as it has them. With ``observe="depth"`` that of
+    ``recipes/from_depth`` for tasks whose ids begin as its file says.
 
     Raises:
         AssetError, DataError: no such policy to begin from.
     """
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
+    if observe == "depth" and (recipe := _for_many_tasks("from_depth", algorithm, task)) is not None:
+        return recipe, True
     if demos and (recipe := _for_any_task("with_demos", algorithm, task)) is not None:
         return recipe, False
     about = read_about(shipped_policy(begin_from) or begin_from) if begin_from else {}
@@ -318,6 +323,15 @@ def _for_any_task(folder: str, algorithm: str, task: str) -> Recipe | None:
         return None
     text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
     return Recipe.from_toml(text, source=f"shipped recipe {folder}/{file.name}")
+
+
+def _for_many_tasks(folder: str, algorithm: str, task: str) -> Recipe | None:
+    """The algorithm's recipe in a folder of recipes for tasks whose ids begin as the file's name goes on."""
+    for file in (_folder() / folder).iterdir():
+        of, _, begin = file.name.removesuffix(".toml").partition("-")
+        if of == algorithm and task.startswith(begin):
+            return _for_any_task(folder, file.name.removesuffix(".toml"), task)
+    return None
 
 
 def _folder() -> Any:

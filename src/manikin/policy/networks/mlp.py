@@ -102,7 +102,7 @@ class GaussianActor(nn.Module):
         )
         self.log_std = nn.Parameter(torch.full((actions,), float(log_std)))
 
-    def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+    def distribution(self, scaled: Any) -> tuple[Tensor, Tensor]:
         """Mean (B, A) and log of the spread (A,), or (B, A) with ``state_std``, for observations that :attr:`scaling`
         has scaled."""
         return self.of_features(self.encoder(scaled))
@@ -137,6 +137,7 @@ class TanhGaussianActor(nn.Module):
     Attributes:
         scaling: brings observations to mean 0 and standard deviation 1; part of the network, saved with it.
         encoder: makes features of pictures; changes nothing of flat observations.
+        columns: that the encoder gives.
     """
 
     def __init__(
@@ -151,27 +152,35 @@ class TanhGaussianActor(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.scaling, self.encoder, columns = input_layers(observations)
+        self.scaling, self.encoder, self.columns = input_layers(observations)
         low, high = log_std_range
         if not low < high:
             raise ValueError(f"log_std_range must rise, got {low}, {high}")
         self.middle, self.reach = (high + low) / 2, (high - low) / 2
         self.layers = mlp(
-            columns, hidden, 2 * actions, activation=activation, norm=norm, last_gain=0.01, generator=generator
+            self.columns, hidden, 2 * actions, activation=activation, norm=norm, last_gain=0.01, generator=generator
         )
 
-    def distribution(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
+    def distribution(self, scaled: Any) -> tuple[Tensor, Tensor]:
         """Mean and log of the spread (B, A), before tanh, for observations that :attr:`scaling` has scaled."""
-        mean, spread = self.layers(self.encoder(scaled)).chunk(2, -1)
+        return self.of_features(self.encoder(scaled))
+
+    def of_features(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, for what the encoder gives."""
+        mean, spread = self.layers(features).chunk(2, -1)
         return mean, self.middle + self.reach * spread.tanh()
 
-    def sample(self, scaled: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, scaled: Any, drawn: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (B, A) and the logarithm of their density (B,), for normal numbers ``drawn`` (B, A).
 
         With ``u = mean + std * drawn`` and ``action = tanh(u)``, the density is that of ``u`` divided by the product of
         ``1 - tanh(u)^2``. The logarithm of a factor is ``2 (log 2 - u - softplus(-2 u))``, exact also near 1.
         """
-        mean, log_std = self.distribution(scaled)
+        return self.sample_of_features(self.encoder(scaled), drawn)
+
+    def sample_of_features(self, features: Tensor, drawn: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, for what the encoder gives."""
+        mean, log_std = self.of_features(features)
         u = mean + log_std.exp() * drawn
         normal = -0.5 * drawn.square() - log_std - 0.5 * math.log(2 * math.pi)
         change = 2.0 * (math.log(2.0) - u - nn.functional.softplus(-2.0 * u))

@@ -18,6 +18,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.policy.networks.scaling import Scaling, value_at
 
 __all__ = [
+    "DEPTH",
     "ENCODERS",
     "NUMBERS",
     "KeypointCNN",
@@ -26,10 +27,20 @@ __all__ = [
     "PictureEncoder",
     "SpatialSoftmax",
     "input_layers",
+    "kept_picture",
 ]
 
 NUMBERS = "numbers"
 """The name of the numbers among what :class:`NamedScaling` gives; the rest are pictures by their path."""
+
+DEPTH = "/depth"
+"""How the path of a depth picture ends; other pictures are in colour."""
+
+
+def kept_picture(path: str, picture: Tensor) -> Tensor:
+    """A picture of the observation as it is kept for training: (..., H, W, 3) uint8 as it is; depth (..., H, W) [m] as
+    (..., H, W, 1) in half precision, which is 1 mm or better up to 2 m."""
+    return picture.half().unsqueeze(-1) if path.endswith(DEPTH) else picture
 
 
 def input_layers(
@@ -54,7 +65,7 @@ class NamedScaling(nn.Module):
 
     Args:
         numbers: columns by path, such as ``{"policy/qpos": 9}``, in the order in which they are joined.
-        pictures: height and width by path, such as ``{"cameras/front/rgb": (64, 64)}``.
+        pictures: height and width by path, such as ``{"cameras/front/rgb": (64, 64)}``; depth where the path ends so.
     """
 
     def __init__(self, numbers: Mapping[str, int], pictures: Mapping[str, Sequence[int]]) -> None:
@@ -77,11 +88,11 @@ class NamedScaling(nn.Module):
         self.scaling.hide(columns)
 
     def take(self, observation: Mapping[str, Any]) -> dict[str, Tensor]:
-        """What the policy is told, to be kept for training: ``numbers`` (B, columns), not scaled, and each picture (B,
-        H, W, 3) uint8 by its path; of a stack (B, window, ...). What this gave is given back."""
+        """What the policy is told, to be kept for training: ``numbers`` (B, columns), not scaled, and each picture by
+        its path, as :func:`kept_picture` gives it; of a stack (B, window, ...). What this gave is given back."""
         if NUMBERS in observation:
             return dict(observation)
-        pictures = {path: value_at(observation, path) for path in self.pictures}
+        pictures = {path: kept_picture(path, value_at(observation, path)) for path in self.pictures}
         leading = next(iter(pictures.values())).shape[:-3]
         numbers = [value_at(observation, path).reshape(*leading, columns) for path, columns in self.numbers.items()]
         return {NUMBERS: torch.cat(numbers, -1), **pictures}
@@ -131,16 +142,17 @@ class KeypointCNN(nn.Sequential):
     the convolutions halve the picture.
 
     Args:
-        height, width: of the picture (B, 3, height, width).
+        height, width: of the picture (B, inputs, height, width).
         channels: of each convolution; the last ones are found. features: does not count here.
+        inputs: 3 of a picture in colour, 1 of depth.
 
     Attributes:
         columns: that come out.
     """
 
-    def __init__(self, height: int, width: int, *, channels: Sequence[int], features: int) -> None:
+    def __init__(self, height: int, width: int, *, channels: Sequence[int], features: int, inputs: int = 3) -> None:
         layers: list[nn.Module] = []
-        for i, (a, b) in enumerate(pairwise([3, *channels])):
+        for i, (a, b) in enumerate(pairwise([inputs, *channels])):
             size, stride = (5, 2) if i == 0 else (3, 2) if i == 1 else (3, 1)
             layers += [nn.Conv2d(a, b, size, stride=stride, padding=size // 2), nn.ReLU()]
             height, width = -(-height // stride), -(-width // stride)
@@ -161,21 +173,21 @@ class NatureCNN(nn.Sequential):
     """Three convolutions and a layer (Mnih et al., 2015, doi:10.1038/nature14236).
 
     Args:
-        height, width: of the picture (B, 3, height, width), 36 pixels at least.
-        channels: of the three convolutions. features: of the layer.
+        height, width: of the picture (B, inputs, height, width), 36 pixels at least.
+        channels: of the three convolutions. features: of the layer. inputs: 3 of a picture in colour, 1 of depth.
 
     Attributes:
         columns: that come out.
     """
 
-    def __init__(self, height: int, width: int, *, channels: Sequence[int], features: int) -> None:
+    def __init__(self, height: int, width: int, *, channels: Sequence[int], features: int, inputs: int = 3) -> None:
         if len(channels) != 3 or min(height, width) < 36:
             raise ConfigError(
                 f"the encoder 'nature' takes three numbers of channels and pictures of 36 x 36 pixels at least, got "
                 f"{list(channels)} and {height} x {width}"
             )
         layers: list[nn.Module] = []
-        for (a, b), (size, stride) in zip(pairwise([3, *channels]), ((8, 4), (4, 2), (3, 1)), strict=True):
+        for (a, b), (size, stride) in zip(pairwise([inputs, *channels]), ((8, 4), (4, 2), (3, 1)), strict=True):
             layers += [nn.Conv2d(a, b, size, stride=stride), nn.ReLU()]
             height, width = (height - size) // stride + 1, (width - size) // stride + 1
         super().__init__(*layers, nn.Flatten(), nn.Linear(channels[-1] * height * width, features), nn.ReLU())
@@ -216,7 +228,10 @@ class PictureEncoder(nn.Module):
         if not pictures or not channels:
             raise ConfigError("an encoder of pictures needs a picture and channels")
         self.numbers, self.pictures = dict(numbers), {path: tuple(size) for path, size in pictures.items()}
-        made = [ENCODERS[encoder](*size, channels=channels, features=features) for size in self.pictures.values()]
+        made = [
+            ENCODERS[encoder](*size, channels=channels, features=features, inputs=1 if path.endswith(DEPTH) else 3)
+            for path, size in self.pictures.items()
+        ]
         self.cameras = nn.ModuleList(made)
         self.columns = sum(self.numbers.values()) + sum(one.columns for one in made)
 
@@ -247,4 +262,9 @@ class PictureEncoder(nn.Module):
 
     @staticmethod
     def _scaled(picture: Tensor) -> Tensor:
-        return picture.reshape(-1, *picture.shape[-3:]).permute(0, 3, 1, 2).float() / 255.0 - 0.5
+        """(..., H, W, C) as (B, C, H, W) from -0.5 to 0.5. Depth d [m] as 1 - tanh(d), which tells near things apart
+        best (as MS-HAB); where nothing was hit it is 0, and that counts as far away."""
+        rows = picture.reshape(-1, *picture.shape[-3:]).permute(0, 3, 1, 2).float()
+        if picture.dtype == torch.uint8:
+            return rows / 255.0 - 0.5
+        return torch.where(rows > 0, 0.5 - torch.tanh(rows), -0.5)

@@ -19,7 +19,7 @@ from manikin.env.observe import Observation, Vision
 from manikin.errors import ConfigError
 from manikin.learn.common.pictures import PictureConfig, inputs_of
 from manikin.learn.common.tree import mapped
-from manikin.policy.networks.pictures import NUMBERS
+from manikin.policy.networks.pictures import NUMBERS, kept_picture
 from manikin.policy.pushes import Pushes
 from manikin.policy.trained import SEEN
 
@@ -187,7 +187,11 @@ def _taken(part: Mapping[str, Any], inputs: int | Mapping[str, Any]) -> dict[str
     if isinstance(inputs, int):
         return {"value": seen["value"], **rest}
     numbers = [seen[path].float().reshape(len(rest["step"]), -1) for path in inputs["numbers"]]
-    return {NUMBERS: torch.cat(numbers, 1), **{path: seen[path] for path in inputs["pictures"]}, **rest}
+    return {
+        NUMBERS: torch.cat(numbers, 1),
+        **{path: kept_picture(path, seen[path]) for path in inputs["pictures"]},
+        **rest,
+    }
 
 
 def _check_size(path: str | Path, env: BatchEnv, what: str, found: int, needed: int) -> None:

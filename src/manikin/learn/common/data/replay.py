@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.rollout import flat_size
+from manikin.learn.common.tree import mapped
 
 __all__ = ["Replay", "drawn_together", "free_memory", "replay_bytes"]
 
@@ -29,7 +30,8 @@ class Replay:
     Args:
         rows: N, rows of the environment.
         steps: kept of each row; older ones are overwritten.
-        observations: columns of an observation.
+        observations: columns of a flat observation; or, of one with pictures, a row of each tensor (1, ...) that a
+            network's ``scaling.take`` gives, by name. Below, (N, D) then stands for such tensors.
         actions: dimensions of an action.
         gamma: discount per step.
         n_step: rewards in a return.
@@ -44,7 +46,7 @@ class Replay:
         *,
         rows: int,
         steps: int,
-        observations: int,
+        observations: int | Mapping[str, Tensor],
         actions: int,
         gamma: float,
         n_step: int = 1,
@@ -61,8 +63,11 @@ class Replay:
                 f"on {self.device}: keep at most {int(rows * steps * _RESERVE * free / needed):,} steps"
             )
         shape = (steps, rows)
-        self.seen = torch.empty((*shape, observations), device=self.device)
-        self.following = torch.empty((*shape, observations), device=self.device)
+        example = torch.empty((1, observations)) if isinstance(observations, int) else observations
+        self.seen, self.following = (
+            mapped(lambda one: torch.empty((*shape, *one.shape[1:]), dtype=one.dtype, device=self.device), example)
+            for _ in range(2)
+        )
         self.actions = torch.empty((*shape, actions), device=self.device)
         self.rewards = torch.empty(shape, device=self.device)
         self.ended = torch.zeros(shape, dtype=torch.bool, device=self.device)
@@ -70,16 +75,25 @@ class Replay:
         self.made = 0  # steps of each row since the beginning, overwritten ones too
 
     @classmethod
-    def of(cls, env: BatchEnv, steps: int, *, gamma: float, n_step: int = 1) -> Replay:
-        """A replay of ``steps`` steps of all rows of an environment, on its device.
+    def of(
+        cls,
+        env: BatchEnv,
+        steps: int,
+        *,
+        gamma: float,
+        n_step: int = 1,
+        observations: Mapping[str, Tensor] | None = None,
+    ) -> Replay:
+        """A replay of ``steps`` steps of all rows of an environment, on its device; of ``observations`` as above, where
+        these are not flat.
 
         Raises:
-            ConfigError: its observations are not flat, or there is too little memory.
+            ConfigError: its observations are not flat and none are given, or there is too little memory.
         """
         return cls(
             rows=env.num_envs,
             steps=-(-steps // env.num_envs),
-            observations=flat_size(env),
+            observations=flat_size(env) if observations is None else observations,
             actions=int(env.single_action_space.shape[0]),
             gamma=gamma,
             n_step=n_step,
@@ -90,9 +104,7 @@ class Replay:
         """Steps that can be drawn, of all rows."""
         return min(self.made, self.steps) * self.rows
 
-    def add(
-        self, *, seen: Tensor, actions: Tensor, rewards: Tensor, following: Tensor, ended: Tensor, kept: Tensor
-    ) -> None:
+    def add(self, *, seen: Any, actions: Tensor, rewards: Tensor, following: Any, ended: Tensor, kept: Tensor) -> None:
         """A step of all rows.
 
         Args:
@@ -105,11 +117,12 @@ class Replay:
                 out, False where the task ended it; see :func:`manikin.learn.common.rollout.worth_after`.
         """
         at = self.made % self.steps
-        self.seen[at], self.actions[at], self.rewards[at] = seen, actions, rewards
-        self.following[at], self.ended[at], self.kept[at] = following, ended, kept
+        self.actions[at], self.rewards[at], self.ended[at], self.kept[at] = actions, rewards, ended, kept
+        for held, new in ((self.seen, seen), (self.following, following)):
+            mapped(lambda all_steps, now: all_steps[at].copy_(now), held, new)
         self.made += 1
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Any]:
         """Steps drawn with equal chance, with replacement.
 
         Returns:
@@ -123,13 +136,13 @@ class Replay:
         drawn = torch.randint(len(self), (count,), generator=generator, device=self.device)
         return self.take(drawn)
 
-    def take(self, places: Tensor) -> dict[str, Tensor]:
+    def take(self, places: Tensor) -> dict[str, Any]:
         """As :meth:`sample`, of the steps at ``places`` (B,): 0 is the oldest step's first row, 1 its second."""
         rows = places % self.rows
         left = min(self.made, self.steps) - 1 - places // self.rows  # steps of the row after this one
         at = (self.made - 1 - left) % self.steps
         first = at * self.rows + rows
-        seen, actions = self.seen.flatten(0, 1)[first], self.actions.flatten(0, 1)[first]
+        seen, actions = (mapped(lambda one: one.flatten(0, 1)[first], held) for held in (self.seen, self.actions))
         rewards, ended = self.rewards.flatten(), self.ended.flatten()
         last, returns = first, rewards[first]
         discounts = torch.full_like(returns, self.gamma)
@@ -142,7 +155,7 @@ class Replay:
             "seen": seen,
             "actions": actions,
             "returns": returns,
-            "following": self.following.flatten(0, 1)[last],
+            "following": mapped(lambda one: one.flatten(0, 1)[last], self.following),
             "discounts": discounts * self.kept.flatten()[last],
         }
 
@@ -179,18 +192,18 @@ class Replay:
     def state_dict(self) -> dict[str, Any]:
         """What was added and is still there."""
         filled = min(self.made, self.steps)
-        return {"made": self.made, **{name: getattr(self, name)[:filled] for name in _KEPT}}
+        return {"made": self.made, **{n: mapped(lambda one: one[:filled], getattr(self, n)) for n in _KEPT}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where :meth:`state_dict` was taken."""
         self.made = int(state["made"])
         for name in _KEPT:
-            getattr(self, name)[: len(state[name])] = state[name].to(self.device)
+            mapped(lambda held, kept: held[: len(kept)].copy_(kept), getattr(self, name), state[name])
 
 
 def drawn_together(
     shares: Sequence[tuple[Replay | None, int]], batches: int, generator: torch.Generator
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Several batches (K, B, ...), drawn at once; of each batch so many steps come from each replay.
 
     Args:
@@ -202,13 +215,19 @@ def drawn_together(
     for replay, count in shares:
         if replay is not None and count:
             drawn = replay.sample(batches * count, generator)
-            parts.append({name: value.unflatten(0, (batches, count)) for name, value in drawn.items()})
-    return {name: torch.cat([part[name] for part in parts], 1) for name in parts[0]}
+            parts.append(mapped(lambda one: one.unflatten(0, (batches, count)), drawn))  # noqa: B023
+    joined: dict[str, Any] = mapped(lambda *ones: torch.cat(ones, 1), *parts)
+    return joined
 
 
-def replay_bytes(rows: int, steps: int, observations: int, actions: int) -> int:
+def replay_bytes(rows: int, steps: int, observations: int | Mapping[str, Tensor], actions: int) -> int:
     """Memory of a :class:`Replay` [bytes]: two observations, an action and a reward of 4 bytes a number, two flags."""
-    return rows * steps * (4 * (2 * observations + actions + 1) + 2)
+    seen = (
+        4 * observations
+        if isinstance(observations, int)
+        else sum(one[0].numel() * one.element_size() for one in observations.values())
+    )
+    return rows * steps * (2 * seen + 4 * (actions + 1) + 2)
 
 
 def free_memory(device: torch.device) -> int:
