@@ -204,7 +204,14 @@ def test_the_recipe_of_homes_that_sees_depth_trains_in_small(algorithm, tmp_path
         "ppo": {"num_steps": 2, "minibatches": 2},
         "sac": {"batch": 6, "buffer": 40, "start_steps": 4},
         "bc": {"demonstrations": 1, "batch_size": 8, "updates": 2},
-        "diffusion": {"demonstrations": 1, "batch_size": 8, "updates": 2, "unet_channels": [8, 16], "train_steps": 4, "steps": 4},
+        "diffusion": {
+            "demonstrations": 1,
+            "batch_size": 8,
+            "updates": 2,
+            "unet_channels": [8, 16],
+            "train_steps": 4,
+            "steps": 4,
+        },
     }[algorithm]
     if algorithm in ("ppo", "sac"):
         few["num_envs"] = 2

@@ -163,6 +163,16 @@ def test_both_devices_move_grains_alike() -> None:
     assert height == pytest.approx(height_other, abs=2e-4)
 
 
+@pytest.mark.parametrize("task", ["Pour-v1", "Fill-v1", "Excavate-v1"])
+def test_a_thousand_grains_are_made_and_stay_together(task: str) -> None:
+    env = manikin.make(task, config={"count": 1000}, autoreset="disabled", reward="none")
+    env.reset(seed=0)
+    begun = env.h.grains.pos.clone()
+    _steps(env, 2)
+    assert torch.isfinite(env.h.grains.pos).all()
+    assert (env.h.grains.pos - begun).norm(dim=2).max() < 0.08  # as 200 do while they and their vessel settle
+
+
 @pytest.mark.parametrize("count", [0, 1001])
 def test_too_many_or_no_grains_are_refused(count: int) -> None:
     with pytest.raises(ConfigError, match="1 to 1000"):

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 import manikin
+from manikin.eval.runner import run_episodes
 from manikin.math import quat_from_yaw, quat_to_matrix, quat_to_yaw
+from manikin.policy.expert import ExpertPolicy
 from maniskill_rules import pull_cube_tool
 
 
@@ -91,3 +93,9 @@ def test_the_reward_is_ours_or_the_published_one(published: bool) -> None:
     assert paid == pytest.approx(wanted, abs=2e-4)
     assert len({round(value) for value in wanted}) >= 6
     assert min(wanted) < 0 and max(wanted) > 9
+
+
+def test_the_expert_pulls_whatever_the_reward_is():
+    env = manikin.make("PullCubeTool-v1", 8, config={"published_reward": True}, autoreset="disabled")
+    run = run_episodes(env, ExpertPolicy(env), range(8))
+    assert sum(one.success_once for one in run.results) >= 7

@@ -132,15 +132,25 @@ def grains(
     option.solver, option.iterations = mujoco.mjtSolver.mjSOL_CG, max(option.iterations, _ITERATIONS)
     option.tolerance = _TOLERANCE
     mass = density * 4.0 / 3.0 * math.pi * radius**3
-    for k in range(count):
-        body = b.spec.worldbody.add_body(name=f"{name}/{k}")
-        for axis in ((1, 0, 0), (0, 1, 0), (0, 0, 1)):
-            body.add_joint(type=mujoco.mjtJoint.mjJNT_SLIDE, axis=axis, damping=[drag * mass, 0, 0])
+    for k, place in enumerate(_apart(count, radius)):
+        body = b.spec.worldbody.add_body(name=f"{name}/{k}", pos=place)
+        for axis, at in zip(((1, 0, 0), (0, 1, 0), (0, 0, 1)), place, strict=True):
+            body.add_joint(type=mujoco.mjtJoint.mjJNT_SLIDE, axis=axis, ref=at, damping=[drag * mass, 0, 0])
         ball = body.add_geom(name=f"{name}/{k}", type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[radius, 0, 0], rgba=rgba)
         ball.mass, ball.condim, ball.priority = mass, 1, 1  # whatever it touches, it does not rub
     handle = Grains(b.scope, name, count, radius)
     b.handles.append(handle)
     return handle
+
+
+def _apart(count: int, radius: float) -> list[tuple[float, float, float]]:
+    """Where grains are before an episode puts them somewhere: a cube in the air, in which none touches another. All in
+    one place would be a contact for each pair: half a million of a thousand grains, which no memory holds."""
+    side = math.ceil(count ** (1 / 3))
+    while side**3 < count:  # a root that was rounded down
+        side += 1
+    step = 3.0 * radius
+    return [(0.5 + step * (k % side), step * (k // side % side), 1.0 + step * (k // side**2)) for k in range(count)]
 
 
 def _check_count(count: int) -> None:

@@ -87,9 +87,9 @@ class PullCubeTool(Task):
         table(b, base_camera=((0.3, 0, 0.5), (-0.1, 0, 0.1)), human_camera=((0.75, 0.6, 0.6), (-0.1, -0.1, 0.0)))
         long, hook, half = c.handle_length, c.hook_length, c.width / 2
         # the middle of a cube that the hook touches, with a centimetre to spare
-        caught = (long - hook - c.cube_half_size - 0.01, half + (2 * c.width - half) / 2, 0.0)
-        published = (hook + c.cube_half_size, 0.067, 0.0)
-        self._points = torch.tensor([(c.hold_at, 0.0, 0.0), published if c.published_reward else caught])
+        self._caught = torch.tensor([long - hook - c.cube_half_size - 0.01, half + (2 * c.width - half) / 2, 0.0])
+        catch = torch.tensor([hook + c.cube_half_size, 0.067, 0.0]) if c.published_reward else self._caught
+        self._points = torch.stack([torch.tensor([c.hold_at, 0.0, 0.0]), catch])  # as the reward has them
         robot = b.robot()
         shapes = [
             Shape(type="box", size=(long / 2, half, half), pos=(long / 2, 0, 0), density=c.handle_density),
@@ -160,7 +160,7 @@ class PullCubeTool(Task):
 
         def caught_at(point: Tensor, height: float, behind: float = 0.0) -> Tensor:
             """TCP pose with the tool's bottom at a height [m] that has the hook around the point, or behind it."""
-            catch = self._points[1] - torch.tensor([behind, 0.0, 0.0])
+            catch = self._caught - torch.tensor([behind, 0.0, 0.0])
             at = pose_apply(pose(point, turn), -catch.expand(h.n, 3))
             at[:, 2] = height + c.width / 2
             return pose_mul(pose(at, turn), in_hand)
