@@ -131,3 +131,10 @@ def test_low_is_low_over_the_ground_and_not_over_zero() -> None:
     env.world.forward()
     assert env.task.clearance(env.h).tolist() == pytest.approx([0.1, 0.2], abs=1e-4)
     assert env.task.evaluate(env.h)["fail"][0].item()
+
+
+def test_the_flat_floor_lies_below_the_field_that_would_flicker_with_it() -> None:
+    env = manikin.make("TrackVelocityRough-v1", 1)
+    model = env.world.scene.model
+    assert model.geom("floor").pos[2] == pytest.approx(-0.005)
+    assert float(env.task.heights.min()) >= 0.0

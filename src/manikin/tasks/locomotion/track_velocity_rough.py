@@ -19,6 +19,7 @@ from manikin.toolkit import per_step
 __all__ = ["TrackVelocityRough"]
 
 AHEAD, ASIDE = (-0.5, 0.5, 11), (-0.3, 0.3, 7)  # [m] first and last, and how many points the scan has along x and y
+_BELOW = 0.005  # [m] the flat floor lies so far below the field's height 0, or feet and cameras would meet both
 FEET = 0.35  # [m] half side of the square that the robot stands on at the start
 
 
@@ -51,6 +52,7 @@ class TrackVelocityRough(TrackVelocity):
 
     def floor(self, b: SceneBuilder) -> None:
         super().floor(b)
+        b.spec.geom("floor").pos[2] = -_BELOW
         self.terrain = patchwork(self.config.terrain_seed)
         self.heights = self.terrain.tensor()
         lay(b, self.terrain, name="terrain")
