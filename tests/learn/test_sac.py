@@ -152,6 +152,15 @@ def test_noise_is_as_wide_whatever_it_remembers(memory):
         assert (noise[k:] * noise[:-k]).mean() == pytest.approx(memory**k, abs=0.05)
 
 
+def test_before_learning_begins_actions_are_uniform_and_last_as_long_as_later_noise():
+    trainer, _ = _train(100, rows=40, num_steps=1, start_steps=10**6, buffer=4000, noise_memory=0.7)
+    actions = trainer.replay.actions.double()
+    middle, spread = float(actions.mean()), float(actions.std())
+    assert abs(middle) < 0.03 and abs(spread - 3**-0.5) < 0.015
+    normal = torch.erfinv(actions.clamp(-0.999999, 0.999999)) * 2**0.5
+    assert abs(float((normal[1:] * normal[:-1]).mean()) - 0.7) < 0.03
+
+
 @pytest.mark.parametrize("settings", [{}, {"critics": 4, "actor_every": 2, "n_step": 3, "noise_memory": 0.5}])
 def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(settings):
     whole, numbers = _train(20, **settings)  # the replay has gone round once

@@ -54,7 +54,8 @@ class Config(PictureConfig):
         updates: batches per iteration. Updates per step of a row are ``updates / (num_steps * num_envs)``.
         batch: steps in a batch.
         buffer: steps in the replay, of all rows.
-        start_steps: of all rows, before these actions are random and nothing is learned.
+        start_steps: of all rows, before these actions are uniform noise, which lasts as later noise does, and nothing
+            is learned.
         gamma: discount per control step. n_step: rewards in a return.
         learning_rate: of Adam, for actor and critics. temperature_rate: for the temperature.
         follow: by which share of the way the target critics move to the critics at each update.
@@ -242,12 +243,14 @@ class SAC:
             seen = take(self.observation)
             if config.normalize and not config.lag:
                 self._normalize(seen)
-            if self.steps + t * n < config.start_steps:
+            starting = self.steps + t * n < config.start_steps
+            if starting and not config.noise_memory:
                 actions = 2.0 * torch.rand(shape, generator=noise, device=self.device) - 1.0
             else:
                 new = torch.randn(shape, generator=noise, device=self.device)
                 self.noise = lasting(self.noise, new, config.noise_memory)
-                actions = sample({"seen": seen, "drawn": self.noise})
+                uniform = torch.erf(self.noise / math.sqrt(2.0))
+                actions = uniform if starting else sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + t + 1)
             after = {**moved.for_replay, "following": take(moved.following)}
             steps.append({"seen": seen, "actions": actions, **after})
