@@ -498,8 +498,8 @@ def test_settings_that_make_no_sense_are_named(demos):
         ({"prediction": "velocity"}, "prediction of ddim must be one of sample, epsilon, got 'velocity'"),
         ({"steps": 101}, "1 to 100 steps"),
         ({"execute": 17}, "execute must be between 1 and predict = 16"),
-        ({"ensemble": True, "ensemble_m": float("inf")}, "ensemble must be a finite number"),
-        ({"predict": 0, "execute": 0}, "execute must be between 1 and predict = 0"),
+        ({"ensemble": True, "ensemble_m": float("inf")}, "ensemble_m must be a finite number"),
+        ({"predict": 0, "execute": 0}, "predict must be 1 or more, got 0"),
         ({"denoiser": "unet", "predict": 6, "execute": 6}, "predict must be a multiple of 4"),
     ):
         with pytest.raises(ConfigError, match=words):

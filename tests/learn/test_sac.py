@@ -245,7 +245,7 @@ def test_it_runs_on_a_warp_device_unchanged(device):
         ({"min_of": 3}, r"min_of must be at most critics \(2\), got 3"),
         ({"updates": 0}, "updates must be 1 or more"),
         ({"log_std_range": (1.0, -1.0)}, "two numbers that rise"),
-        ({"temperature": 0.0}, "temperature must be positive"),
+        ({"temperature": 0.0}, "temperature must be above 0"),
         ({"demo_share": 1.5}, "demo_share must be from 0 to 1"),
         ({"noise_memory": 1.0}, "noise_memory must be 0 or more and below 1"),
         ({"buffer": 10**13}, r"replay of .* needs .* GB"),

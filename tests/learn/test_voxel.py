@@ -288,8 +288,8 @@ def test_what_cannot_be_learned_from_is_named(demos, tmp_path):
     with pytest.raises(ConfigError, match="observe 'state', here"):
         _trainer(tmp_path / "blind.h5")
     for given, words in (
-        ({"speed": 0.0}, "voxel's speed must be above 0"),
-        ({"shift": -1.0}, "shift and yaw must be 0 or more"),
+        ({"speed": 0.0}, "speed must be above 0"),
+        ({"shift": -1.0}, "shift must be 0 or more, got -1"),
         ({"width": 6}, "width must be a multiple of 4"),
     ):
         with pytest.raises(ConfigError, match=words):

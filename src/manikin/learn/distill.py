@@ -98,11 +98,6 @@ class Distill:
     """What the environment observes in training, beside what the policy is told."""
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
-        if config.find_weight < 0:
-            raise ConfigError(f"distill's find_weight must be 0 or more, got {config.find_weight}")
-        for name in ("num_steps", "updates", "batch_size", "buffer"):
-            if getattr(config, name) < 1:
-                raise ConfigError(f"distill's {name} must be 1 or more, got {getattr(config, name)}")
         window, inputs = inputs_of(env, config)
         if isinstance(inputs, int):
             raise ConfigError(f"distill teaches a policy that sees: observe='rgb', not {env.observe!r}")

@@ -30,7 +30,7 @@ from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
-from manikin.learn.common.numerics.noise import check_memory, lasting
+from manikin.learn.common.numerics.noise import lasting
 from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
@@ -380,19 +380,9 @@ def _sampled(actor: TanhGaussianActor, given: dict[str, Any]) -> Tensor:
 
 
 def _check(config: Config) -> None:
-    for name in ("num_steps", "updates", "batch", "buffer", "critics", "min_of", "actor_every", "n_step"):
-        if getattr(config, name) < 1:
-            raise ConfigError(f"sac's {name} must be 1 or more, got {getattr(config, name)}")
     if config.min_of > config.critics:
         raise ConfigError(f"sac's min_of must be at most critics ({config.critics}), got {config.min_of}")
-    if len(config.log_std_range) != 2 or not config.log_std_range[0] < config.log_std_range[1]:
-        raise ConfigError(f"sac's log_std_range must be two numbers that rise, got {config.log_std_range}")
-    if not config.temperature > 0:
-        raise ConfigError(f"sac's temperature must be positive, got {config.temperature}")
-    if config.reverse < 0 or (config.reverse and not config.demos):
-        raise ConfigError("sac's reverse must be 0 or more, and needs demonstrations: demos=FILE, or --demos FILE")
+    if config.reverse and not config.demos:
+        raise ConfigError("sac's reverse needs demonstrations: demos=FILE, or --demos FILE")
     if config.cuda_graphs and config.lag:
         raise ConfigError("sac's cuda_graphs record one policy: leave lag out")
-    if not 0 <= config.demo_share <= 1:
-        raise ConfigError(f"sac's demo_share must be from 0 to 1, got {config.demo_share}")
-    check_memory("sac", config.noise_memory)

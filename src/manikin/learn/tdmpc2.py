@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from manikin.env.interface import BatchEnv
-from manikin.errors import ConfigError
 from manikin.learn.common.data.replay import Replay
 from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes, flat_size
+from manikin.learn.common.settings import Settings
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.world_model import WorldModel
@@ -30,7 +30,7 @@ __all__ = ["TDMPC2", "Config"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Settings):
     """Settings of TD-MPC2. The published model is four times as wide and plans with 512 samples.
 
     Attributes:
@@ -48,6 +48,8 @@ class Config:
         bootstrap_at_success: an episode that succeeded has its last observation's value afterwards.
         stagger: at the beginning rows restart after different times, so that not all end together.
     """
+
+    ranges: ClassVar = {"gamma": "from 0 (of the horizon) to below 1"}
 
     num_steps: int = 1
     updates: int = 8
@@ -105,11 +107,6 @@ class TDMPC2:
     network = "world_model"
 
     def __init__(self, env: BatchEnv, config: Config, seed: int) -> None:
-        for name in ("num_steps", "updates", "batch", "buffer", "plan"):
-            if getattr(config, name) < 1:
-                raise ConfigError(f"tdmpc2's {name} must be 1 or more, got {getattr(config, name)}")
-        if not 0 <= config.gamma < 1:
-            raise ConfigError(f"tdmpc2's gamma must be from 0 (of the horizon) to below 1, got {config.gamma}")
         self.env, self.config, self.device = env, config, env.device
         self.steps, self.iterations, self.updates, self.progress = 0, 0, 0, 0.0
         self.about: dict[str, Any] = {}

@@ -104,11 +104,6 @@ class Voxel(Imitation):
 
     def loaded(self, env: BatchEnv, demos: str | Path) -> Any:
         config = self.config
-        for name in ("still", "near", "turned", "speed", "turn", "execute", "rows", "bins"):
-            if not getattr(config, name) > 0:
-                raise ConfigError(f"voxel's {name} must be above 0, got {getattr(config, name)}")
-        if config.shift < 0 or config.yaw < 0:
-            raise ConfigError(f"voxel's shift and yaw must be 0 or more, got {config.shift} and {config.yaw}")
         grids = [one for one in env.observation.every(env.vision) if isinstance(one, Voxels)]
         if len(grids) != 1 or env.observation.stacks:
             raise ConfigError(

@@ -127,7 +127,7 @@ def test_the_network_is_told_pictures_and_what_a_robot_knows_and_nothing_privile
         ("rgb", {"numbers": ("cube_pose",)}, "'cube_pose'"),
         (["rgb", Stack(2, ("policy",))], {}, "a Stack must take all pictures"),
         (["rgb", Stack(2, ("cameras",))], {}, "pictures and numbers alike"),
-        ("rgb", {"jitter": 1.5}, "jitter from 0 to below 1"),
+        ("rgb", {"jitter": 1.5}, "jitter must be 0 or more and below 1"),
         ("rgb", {"saturation": 1.5}, "saturation must be from 0 to 1"),
     ):
         with pytest.raises((ConfigError, UnknownNameError), match=words):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
+from manikin.learn.common.settings import Settings
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
@@ -28,7 +29,7 @@ __all__ = ["ChunkConfig", "GradientConfig", "Imitation", "ImitationConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientConfig:
+class GradientConfig(Settings):
     """Settings of gradient steps on demonstrations.
 
     Attributes:
@@ -46,6 +47,8 @@ class GradientConfig:
         average: power of the moving average of the weights that acts, see
             :func:`~manikin.learn.common.numerics.average.decay_at`; 0 for the weights themselves.
     """
+
+    ranges: ClassVar = {"max_grad_norm": "0 or more"}
 
     demos: str = ""
     demonstrations_of: str = "expert"
@@ -132,9 +135,6 @@ class Imitation:
     takes_pictures = True
 
     def __init__(self, env: BatchEnv, config: Any, seed: int, demos: str | Path) -> None:
-        for name in ("updates", "batch_size"):
-            if getattr(config, name) < 1:
-                raise ConfigError(f"{name} must be 1 or more, got {getattr(config, name)}")
         self.config, self.device = config, env.device
         self.steps, self.iterations, self.progress = 0, 0, 0.0
         self.spent = Spent()
@@ -171,10 +171,6 @@ class Imitation:
         chunk = 1
         if isinstance(config, ChunkConfig):
             chunk, self.about = config.predict, {"execution": config.execution.plain}
-        if config.after_success < -1:
-            raise ConfigError(f"after_success must be 0 or more, or -1 for all frames, got {config.after_success}")
-        if not 0 <= config.least_action < 1:
-            raise ConfigError(f"least_action must be 0 or more and below 1, got {config.least_action}")
         data = load_demonstrations(
             demos,
             env,

@@ -13,6 +13,7 @@ from torch import Tensor
 from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
+from manikin.learn.common.settings import Settings
 from manikin.policy.networks.pictures import DEPTH, NUMBERS
 from manikin.sense.pixels import luma
 
@@ -22,7 +23,7 @@ _TOLD = "policy/"  # the group of what a real robot knows
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureConfig:
+class PictureConfig(Settings):
     """Settings of algorithms that learn from pictures. They change nothing where the observation is flat.
 
     Attributes:
@@ -54,10 +55,6 @@ def inputs_of(env: BatchEnv, config: PictureConfig) -> tuple[int, int | dict[str
             stacked, or settings that cannot work.
         UnknownNameError: ``numbers`` names a value that the observation has not.
     """
-    if config.shift < 0 or not 0 <= config.jitter < 1:
-        raise ConfigError(f"shift must be 0 or more and jitter from 0 to below 1, got {config.shift}, {config.jitter}")
-    if not 0 <= config.saturation <= 1:
-        raise ConfigError(f"saturation must be from 0 to 1, got {config.saturation}")
     shape = env.single_observation_space.shape
     if shape is not None:
         return (1, int(shape[0])) if len(shape) == 1 else (int(shape[0]), int(shape[1]))

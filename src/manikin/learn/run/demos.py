@@ -53,8 +53,8 @@ def demonstrations_of(
     recording is then played again and must come out the same, bit for bit.
 
     Raises:
-        ConfigError: the recipe names both a recording and who is to be recorded, the task has no expert, or the policy
-            was trained for another environment.
+        ConfigError: the recipe names both a recording and who is to be recorded, or neither a recording nor how many to
+            collect; the task has no expert, or the policy was trained for another environment.
         UnknownNameError: no such policy.
         DataError: the policy seldom succeeds, the recording does not come out the same, or it was interrupted; what is
             collected is kept, and the same command goes on.
@@ -64,7 +64,12 @@ def demonstrations_of(
         if word != "expert":
             raise ConfigError(f"demos names a recording, demonstrations_of = {word!r} who is recorded: set one of them")
         return Path(recipe.config.demos)
-    path, wanted = folder / DEMOS, max(1, recipe.config.demonstrations)
+    path, wanted = folder / DEMOS, recipe.config.demonstrations
+    if not wanted:
+        raise ConfigError(
+            "demonstrations = 0 takes all of a recording, and none is named: give --demos FILE, or demonstrations = 1 "
+            "or more to collect them"
+        )
     if path.exists():
         return path
     say(f"collecting {wanted} demonstrations of {recipe.task} by {word} into {path}")
