@@ -82,6 +82,7 @@ def test_a_seed_is_one_apartment_and_seeds_differ() -> None:
     models = [built(apartment(seed))[0] for seed in (0, 0, 1, 2)]
     states = [np.concatenate([m.geom_pos.ravel(), m.body_pos.ravel()]) for m in models]
     assert np.array_equal(states[0], states[1])
+    assert apartment(np.int64(2)).name == "apartment2"  # type: ignore[arg-type]
     sizes = {(apartment(seed).low, apartment(seed).high) for seed in SEEDS}
     assert len(sizes) == VARIATIONS
 
@@ -168,8 +169,9 @@ def test_receptacles_of_fixtures_begin_on_a_board(fixture: Fixture) -> None:
 
 
 def test_what_cannot_be_is_named() -> None:
-    with pytest.raises(ConfigError, match="from 0 on"):
-        apartment(-1)
+    for seed in (-1, 1.5, "x", None, 2**63):
+        with pytest.raises(ConfigError, match=f"a whole number from 0 on, with at most 63 bits, not {seed!r}"):
+            apartment(seed)  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="drawers"):
         counter("it", ["oven"])
     for wrong in ([], ["sink", "sink"]):

@@ -89,7 +89,8 @@ def small(tmp_path: Path) -> Path:
 
 def test_a_scene_is_turned_upright_and_what_is_missing_is_named(small: Path) -> None:
     home = replicacad.load("flat", small)
-    assert replicacad.scenes(small) == ("flat",)
+    assert replicacad.scenes(small) == replicacad.scenes(str(small)) == ("flat",)
+    assert replicacad.load("flat", str(small)) is home
     table, box, vase = home.fixtures
     assert table.pos == pytest.approx((1, 0, 0.5)) and box.pos == pytest.approx((-1, -2, 0.1))
     said = "\n".join(home.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -67,10 +68,15 @@ def apartment(seed: int = 0) -> Apartment:
         seed: a whole number from 0 on.
 
     Raises:
-        ConfigError: the seed is below 0.
+        ConfigError: the seed is no whole number, is below 0, or has more than 63 bits.
     """
-    if seed < 0:
-        raise ConfigError(f"an apartment's seed is a whole number from 0 on, not {seed}")
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 2**63:
+        raise ConfigError(f"an apartment's seed is a whole number from 0 on, with at most 63 bits, not {seed!r}")
+    seed = number
     draw = _Draw(seed)
     side = 1.0 if seed % 2 == 0 else -1.0
     kitchen, living = draw.between("kitchen", 4.2, 4.8), draw.between("living", 3.8, 4.6)

@@ -52,7 +52,7 @@ _BOARD = 0.02  # [m] half thickness of what stands in
 _UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up becomes z up
 
 
-def scenes(folder: Path | None = None) -> tuple[str, ...]:
+def scenes(folder: str | Path | None = None) -> tuple[str, ...]:
     """Names of all scenes in the folder, ``v3_sc0_staging_00`` for example.
 
     Raises:
@@ -61,7 +61,7 @@ def scenes(folder: Path | None = None) -> tuple[str, ...]:
     return tuple(p.name.removesuffix(_SUFFIX) for p in sorted((_root(folder) / "configs/scenes").glob("*" + _SUFFIX)))
 
 
-def load(scene: str, folder: Path | None = None) -> Apartment:
+def load(scene: str, folder: str | Path | None = None) -> Apartment:
     """An apartment from a scene instance.
 
     Args:
@@ -132,9 +132,9 @@ def _read(scene: str, root: Path, path: Path, _changed: int) -> Apartment:
     )
 
 
-def _root(folder: Path | None) -> Path:
+def _root(folder: str | Path | None) -> Path:
     data = data_root()
-    root = folder if folder is not None else None if data is None else data / "replicacad"
+    root = Path(folder) if folder is not None else None if data is None else data / "replicacad"
     if root is None or not (root / "configs/scenes").is_dir():
         raise AssetError(
             f"ReplicaCAD is not at {root}: it needs configs/scenes, objects, urdf and navmeshes. Set MANIKIN_DATA to "

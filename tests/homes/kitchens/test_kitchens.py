@@ -181,14 +181,15 @@ def test_what_cannot_be_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for row in (beside, nowhere):
         with pytest.raises(DataError, match="fixture 'a' of group"):
             placed({"room": ROOM, "group": {"row": [row]}})
-    with pytest.raises(AssetError, match="built-in kitchens"):
-        robocasa_kitchen(1, folder=tmp_path)
+    for place in (tmp_path, str(tmp_path)):
+        with pytest.raises(AssetError, match="built-in kitchens"):
+            robocasa_kitchen(1, folder=place)
     for word in ("layout", "style"):
         folder = tmp_path / f"robocasa/models/assets/scenes/kitchen_{word}s/test"
         folder.mkdir(parents=True)
         (folder / f"{word}001.yaml").write_text("[1, 2")
     with pytest.raises(UnknownNameError, match="layout001"):
-        robocasa_kitchen(2, folder=tmp_path)
+        robocasa_kitchen(2, folder=str(tmp_path))
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ConfigError, match=r"manikin\[homes\]"):
         robocasa_kitchen(1, folder=tmp_path)

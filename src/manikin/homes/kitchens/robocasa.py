@@ -57,17 +57,17 @@ _NUMBERED: tuple[RGBA, ...] = (
 )
 
 
-def layouts(folder: Path | None = None) -> tuple[str, ...]:
+def layouts(folder: str | Path | None = None) -> tuple[str, ...]:
     """Names of all layouts in the folder, ``layout001`` for example. Raises AssetError where there is none."""
     return tuple(sorted(_files("layout", folder)))
 
 
-def styles(folder: Path | None = None) -> tuple[str, ...]:
+def styles(folder: str | Path | None = None) -> tuple[str, ...]:
     """Names of all styles in the folder, ``style001`` for example. Raises AssetError where there is no such folder."""
     return tuple(sorted(_files("style", folder)))
 
 
-def kitchen(layout: str | int, style: str | int = "style001", folder: Path | None = None) -> Apartment:
+def kitchen(layout: str | int, style: str | int = "style001", folder: str | Path | None = None) -> Apartment:
     """A kitchen of RoboCasa from built-in parts. Needs PyYAML.
 
     Args:
@@ -91,9 +91,9 @@ def kitchen(layout: str | int, style: str | int = "style001", folder: Path | Non
     return assembled(f"{name}/{look}", plan, _colours(colours), notes)
 
 
-def _files(what: str, folder: Path | None) -> dict[str, Path]:
+def _files(what: str, folder: str | Path | None) -> dict[str, Path]:
     data = data_root()
-    root = folder if folder is not None else None if data is None else data / "robocasa"
+    root = Path(folder) if folder is not None else None if data is None else data / "robocasa"
     found = None if root is None else root / _SCENES / f"kitchen_{what}s"
     if found is None or not found.is_dir():
         raise AssetError(
@@ -103,7 +103,7 @@ def _files(what: str, folder: Path | None) -> dict[str, Path]:
     return {path.stem: path for path in found.glob(f"*/{what}*.yaml")}
 
 
-def _read(what: str, word: str | int, folder: Path | None) -> tuple[str, dict[str, Any]]:
+def _read(what: str, word: str | int, folder: str | Path | None) -> tuple[str, dict[str, Any]]:
     files = _files(what, folder)
     name = f"{what}{word:03d}" if isinstance(word, int) else word
     if name not in files:
