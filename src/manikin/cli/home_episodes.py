@@ -46,8 +46,11 @@ def run(options: HomeEpisodesOptions) -> int:
     from collections import Counter
 
     from manikin.data.formats.homes import EpisodeFolder
+    from manikin.errors import ConfigError
     from manikin.eval.runner import interruptible
 
+    if options.rows < 1:
+        raise ConfigError(f"--rows is at least 1, not {options.rows}")
     out = console()
     folder = EpisodeFolder(
         path=options.out,

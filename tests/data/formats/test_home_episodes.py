@@ -117,7 +117,7 @@ def test_stopped_half_way_and_continued_the_files_are_the_same(whole: EpisodeFol
     making.close()
     assert folder.missing == [k for k in range(3) if k != done]
     (tmp_path / "train/set_table/episode_1.tmp").write_bytes(b"half of an epis")  # as a power cut leaves it
-    with pytest.raises(ConfigError, match="has episodes of set_table already"):
+    with pytest.raises(ConfigError, match=r"has episodes of set_table already.*--resume.*resume=True"):
         folder.open(resume=False)
     folder.open(resume=True)
     list(folder.make(rows=3))
@@ -143,7 +143,7 @@ def test_killed_half_way_and_continued_the_files_are_the_same(whole: EpisodeFold
 
 
 def test_the_command_says_what_it_made(
-    whole: EpisodeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole: EpisodeFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in content(whole.path).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -151,14 +151,23 @@ def test_the_command_says_what_it_made(
     words = ["home-episodes", "set_table", "--out", str(tmp_path)]
     assert main([*words, "--episodes", "3", "--resume"]) == 0
     assert "0 episodes made, 0 attempts rejected" in capsys.readouterr().out
+    monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
+    fresh = ["--out", str(tmp_path / "fresh")]
     for wrong, said in (
-        (words, "has episodes of set_table already"),
+        (words, "has episodes of set_table already; continue them with --resume"),
         ([*words, "--resume", "--seed", "1"], "'seed': 0}, not of {'task': 'set_table'"),
         ([*words, "--resume", "--episodes", "0"], "at least 1 episode, not 0"),
-        (["home-episodes", "wash_up", "--out", str(tmp_path)], "'wash_up'"),
+        (["home-episodes", "wash_up", *fresh], "'wash_up'"),
+        (["home-episodes", "set_table", "--split", "test", *fresh], "unknown split 'test'. Valid: train, val"),
+        (["home-episodes", "set_table", "--scenes", "hssd", *fresh], "Valid: apartments, replicacad"),
+        (["home-episodes", "set_table", "--scenes", "replicacad", *fresh], "ReplicaCAD is not at"),
+        (["home-episodes", "set_table", "--rows", "0", *fresh], "--rows is at least 1, not 0"),
     ):
         assert main(wrong) == 2
-        assert said in capsys.readouterr().err
+        printed = capsys.readouterr()
+        assert said in printed.err
+        assert "making" not in printed.out  # no bar of what cannot be made
+    assert not (tmp_path / "fresh").exists()
 
 
 def test_a_damaged_folder_is_named(whole: EpisodeFolder, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from manikin.data.formats.homes.words import habitat_episode, subtask_plans
 from manikin.data.formats.rearrange import RearrangeEpisode, read_rearrange, write_plans, write_rearrange
 from manikin.data.recording.durable import write_file
-from manikin.errors import ConfigError, DataError
-from manikin.homes.episodes import Rejections, generate, home_of
+from manikin.errors import ConfigError, DataError, UnknownNameError
+from manikin.homes.episodes import LONG_TASKS, Rejections, generate, home_of, scene_names
 
 __all__ = ["EpisodeFolder"]
 
@@ -59,10 +59,15 @@ class EpisodeFolder:
         Raises:
             ConfigError: episodes are there and are not to be continued, or have another seed or other scenes; fewer
                 than one episode.
+            UnknownNameError: no such task, split or collection.
+            AssetError: ReplicaCAD is not there.
             DataError: what the folder says about itself cannot be read.
         """
         if self.count < 1:
             raise ConfigError(f"a folder has at least 1 episode, not {self.count}")
+        if self.task not in LONG_TASKS:
+            raise UnknownNameError("long task", self.task, LONG_TASKS)
+        scene_names(self.split, self.collection)
         about = {"task": self.task, "split": self.split, "collection": self.collection, "seed": self.seed}
         note = self.path / self.split / f"{self.task}.about.json"
         if note.exists():
@@ -73,7 +78,10 @@ class EpisodeFolder:
             if found != about:
                 raise ConfigError(f"{self.path} has episodes of {found}, not of {about}; choose another folder")
             if not resume:
-                raise ConfigError(f"{self.path} has episodes of {self.task} already; continue them, or choose another")
+                raise ConfigError(
+                    f"{self.path} has episodes of {self.task} already; continue them with --resume (in Python: "
+                    "resume=True), or choose another folder"
+                )
         else:
             write_file(note, json.dumps(about).encode())
 
