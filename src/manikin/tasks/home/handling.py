@@ -100,7 +100,7 @@ class HandlingTask(Task):
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""
         robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot)
+        needs_mobile(self.id, robot, fingers=True)
         objects = home_objects(self._names())
         self._opened = "" if self.config.where == "open" else self.config.where
         self._places = found = places_in(self.layout, self._opened) if self._opened else places(self.layout)

@@ -19,6 +19,7 @@ from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space, replicac
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.math import quat_to_yaw
+from manikin.robots import fetch_mshab
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.toolkit import LOOSE, TIGHT, Still, from_keyframe, is_static, rests, tool_rests
@@ -179,13 +180,21 @@ def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:
     return np.asarray(ways[tuple(near)])
 
 
-def needs_mobile(task: str, robot: Robot) -> None:
-    """Raise ConfigError unless a robot drives and has a torso, a head and an arm."""
+def needs_mobile(task: str, robot: Robot, *, fingers: bool = False) -> None:
+    """Raise ConfigError unless a robot drives and has a torso, a head and an arm with Fetch's joints; with ``fingers``
+    those of its gripper, too, which are observed where something is handled."""
     lacks = [name for name in ("base", "torso", "head", "arm") if name not in robot.groups]
     if lacks:
         raise ConfigError(
             f"{task} needs a robot that drives and has a torso, a head and an arm, like fetch_mshab; {robot.arm.name} "
             f"has no {lacks[0]}"
+        )
+    needed = fetch_mshab.QPOS[3:] if fingers else fetch_mshab.QPOS[3:-2]
+    lacks = [name for name in needed if name not in robot.joints]
+    if lacks:  # where the tool rests, the room around it and the experts' postures are Fetch's alone
+        raise ConfigError(
+            f"{task} needs Fetch's joints, and a tool that rests {fetch_mshab.REST} m from its base: fetch_mshab has "
+            f"both; {robot.arm.name} has no {', '.join(lacks)}"
         )
 
 

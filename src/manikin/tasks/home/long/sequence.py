@@ -151,7 +151,7 @@ class LongTask(Task):
         self._grips = Grips(home_objects(tuple(names)))
         self._which = [torch.tensor([names.index(name) for name in some]) for some in each]
         robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot)
+        needs_mobile(self.id, robot, fingers=True)
         home = furnish(b, home_of(self.layout))
         props = [[one.prop for one in home_objects(some)] for some in each]
         things = [b.mesh(f"object{k}", choice=props[k]) for k in range(count)]
