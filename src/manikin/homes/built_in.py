@@ -20,7 +20,7 @@ from manikin.spec.prop import Shape
 __all__ = ["VARIATIONS", "apartment"]
 
 VARIATIONS = 8
-"""Seeds 0 to 7 are looked at and tested; others are made in the same way."""
+"""Seeds 0 to 7 are looked at; geometry and map of 0 to 11 are tested; others are made in the same way."""
 
 _HEIGHT, _WALL = 2.4, 0.05  # [m] of walls, half thickness
 _FRONTS: tuple[RGBA, ...] = ((0.9, 0.89, 0.85, 1), (0.45, 0.55, 0.5, 1), (0.3, 0.36, 0.46, 1), (0.72, 0.56, 0.4, 1))
