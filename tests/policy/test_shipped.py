@@ -9,7 +9,7 @@ import pytest
 
 from manikin import make
 from manikin.cli import main
-from manikin.errors import DataError, UnknownNameError
+from manikin.errors import AssetError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST
 from manikin.learn.common.teacher import Teacher
@@ -89,3 +89,13 @@ def test_the_command_lists_them_and_an_unknown_one_is_named(capsys):
     assert main(["policies", "--verify", "nobody"]) == 2
     with pytest.raises(UnknownNameError, match="nobody"):
         policy_maker("nobody")
+
+
+def test_a_word_that_names_no_policy_is_answered_with_the_nearest_and_a_folder_with_what_it_lacks(tmp_path):
+    with pytest.raises(UnknownNameError, match="Did you mean 'ppo-PickCube-v2'") as unknown:
+        policy_maker("ppo-PickCub-v2")
+    assert "expert" in str(unknown.value) and "`manikin policies` lists" in str(unknown.value)
+    with pytest.raises(AssetError, match=r"no run's folder and no file at .*nope"):
+        policy_maker(str(tmp_path / "nope"))
+    with pytest.raises(AssetError, match=r"no trained policy in .*a run's folder holds one"):
+        policy_maker(str(tmp_path))

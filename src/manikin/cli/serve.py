@@ -94,12 +94,13 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     """The policy, the shapes of what it is shown by name, and what clients are told of it.
 
     Raises:
-        ConfigError: a policy that is made for an environment, without a task.
+        ConfigError: a policy that is made for an environment, without a task, or one that is not stateless.
         UnknownNameError, AssetError, DataError: as :func:`~manikin.policy.choices.policy_maker`.
     """
+    from manikin.assets import packages
     from manikin.data.recording.format import flatten
     from manikin.errors import ConfigError
-    from manikin.policy.choices import policy_maker, trained_file
+    from manikin.policy.choices import GRADED, POLICIES, policy_maker, trained_file, unknown_policy
     from manikin.policy.chunk import Execution
     from manikin.policy.files.checkpoint import load_policy
     from manikin.policy.network import WIDTH, NetworkPolicy
@@ -107,6 +108,12 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
     from manikin.policy.trained import about_env, load_trained, trained_name
     from manikin.sim.device import torch_device
 
+    word, can = options.policy, "a run's folder, policy.safetensors, policy.pt2; with --task file.py:function"
+    if word in POLICIES or word.startswith(GRADED) or word.endswith(".toml"):
+        raise ConfigError(
+            f"{word} cannot be served: the protocol does not say when episodes begin, so a policy must be stateless. "
+            f"Serve {can}, or one that `manikin policies` lists"
+        )
     asked = ("task", "robot", "control", "control_hz")
     trained = None if options.task is not None else trained_file(options.policy)
     if trained is None and (options.device != "cpu" or options.together is not None):
@@ -141,7 +148,10 @@ def served_policy(options: ServeOptions) -> tuple[Policy, Mapping[str, Any], dic
             _named({name: leaf.shape[1:] for name, leaf in takes.items()}),
             {NAME: network.name, "execution": network.execution.plain},
         )
-    policy_maker(options.policy)  # a word that nobody knows is said first
+    offered = packages.offered("policy")
+    if ":" not in word.strip(":") and word not in offered:
+        raise unknown_policy(word, offered, f"Or {can}.")
+    policy_maker(word)  # what is wrong with a file or module is said first
     raise ConfigError(
         f"the policy {options.policy} is made for an environment: give its task, "
         f"manikin serve {options.policy} --task PickCube-v2"

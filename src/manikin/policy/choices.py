@@ -5,19 +5,27 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from manikin.assets import packages
 from manikin.assets.python_file import run_file
 from manikin.env.interface import BatchEnv
-from manikin.errors import ConfigError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.policy.api import Policy
-from manikin.policy.shipped import shipped_policy
+from manikin.policy.shipped import shipped_policies, shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
-__all__ = ["POLICIES", "named_callable", "observation_options", "policy_file", "policy_maker", "trained_file"]
+__all__ = [
+    "POLICIES",
+    "named_callable",
+    "observation_options",
+    "policy_file",
+    "policy_maker",
+    "trained_file",
+    "unknown_policy",
+]
 
 GRADED = "graded:"
 POLICIES = {
@@ -47,7 +55,7 @@ def policy_maker(
 
     Raises:
         UnknownNameError: neither a known word nor ``something:function``, or the module has no such function.
-        AssetError: no such file.
+        AssetError: no such file or folder.
         ConfigError: the module cannot be imported, nobody answers, or the policy takes no seed; says why.
     """
     if convention is not None:
@@ -78,8 +86,7 @@ def policy_maker(
                 f"a package offers the policy {place!r}, but what it has there is no function: {maker!r:.80}"
             )
     elif ":" not in place.strip(":"):
-        raise UnknownNameError(
-            "policy",
+        raise unknown_policy(
             word,
             (*POLICIES, *offered, *also),
             "Or graded:noise=0.3, a run's folder, policy.pt2, skills.toml, ws://host:port, module:function, "
@@ -92,6 +99,18 @@ def policy_maker(
     if "seed" not in inspect.signature(maker).parameters:
         raise _no_seed(word)
     return lambda env: maker(env, seed=seed)
+
+
+def unknown_policy(word: str, valid: Iterable[str], hint: str) -> AssetError | UnknownNameError:
+    """The error for a word that names no policy: a folder that is not there or holds none, or an unknown name. Those
+    that come with manikin are valid, too."""
+    place = Path(word)
+    if place.is_dir():
+        return AssetError(f"no trained policy in {word}: a run's folder holds one as {FILE} once it was validated")
+    if len(place.parts) > 1:
+        return AssetError(f"no run's folder and no file at {word}")
+    hint = f"{hint} `manikin policies` lists the trained ones that come with manikin."
+    return UnknownNameError("policy", word, (*valid, *shipped_policies()), hint)
 
 
 def _conventional(word: str, also: Sequence[str], seed: int | None, convention: str) -> Callable[[Any], Policy]:

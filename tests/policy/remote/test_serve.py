@@ -169,8 +169,12 @@ def test_what_cannot_be_served_is_told_why(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("push.py").write_text(PUSH)
     for words, said in (
-        (["expert"], "give its task, manikin serve expert --task PickCube-v2"),
-        (["exprt"], "unknown policy 'exprt'"),
+        (["expert"], "expert cannot be served: the protocol does not say when episodes begin"),
+        (["expert", "--task", "PushCube-v2"], "Serve a run's folder, policy.safetensors, policy.pt2"),
+        (["graded:noise=0.3", "--task", "PushCube-v2"], "graded:noise=0.3 cannot be served"),
+        (["push.py:policy"], "give its task, manikin serve push.py:policy --task PickCube-v2"),
+        (["ppo-PushCub-v2"], "unknown policy 'ppo-PushCub-v2'. Did you mean 'ppo-PushCube-v2'? Valid: ppo-"),
+        (["runs/nope"], "no run's folder and no file at runs/nope"),
         (["ppo-PushCube-v2", "--together", "0"], "width must be at least 1 row"),
         (["ppo-PushCube-v2", "--device", "gpu"], "unknown device 'gpu'"),
         (["push.py:forgetful", "--task", "PushCube-v2"], "only a stateless policy can be served"),
