@@ -209,7 +209,7 @@ def test_numbers_of_the_task_can_be_given(capsys: pytest.CaptureFixture[str]) ->
         assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["info", "demo", "collect", "check", "view", "teleop", "bench", "warmup"])
+@pytest.mark.parametrize("command", ["info", "demo", "collect", "train", "check", "view", "teleop", "bench", "warmup"])
 def test_every_command_that_names_a_task_takes_numbers_and_files(command: str, capsys) -> None:
     with pytest.raises(SystemExit):
         main([command, "--help"])

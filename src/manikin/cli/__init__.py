@@ -52,17 +52,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
 RENAMED = {"--first-seed": "--seed", "--first_seed": "--seed"}
 
 
-def _resolve(command: str, chosen: bool) -> Callable[..., int]:
-    """The command's function when it was chosen, else a stand-in that only carries its help."""
-    module, summary = COMMANDS[command]
-    if chosen:
-        function: Callable[..., int] = importlib.import_module(f"manikin.cli.{module}").main
-        return function
+def _function(command: str) -> Callable[..., int]:
+    function: Callable[..., int] = importlib.import_module(f"manikin.cli.{COMMANDS[command][0]}").main
+    return function
+
+
+def _stand_in(command: str) -> Callable[..., int]:
+    """What only carries the command's help."""
 
     def stand_in() -> int:
         raise AssertionError(command)
 
-    stand_in.__doc__ = summary
+    stand_in.__doc__ = COMMANDS[command][1]
     return stand_in
 
 
@@ -89,14 +90,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (old := argument.partition("=")[0]) in RENAMED:
             print(f"manikin {chosen}: {old} is called {RENAMED[old]}", file=sys.stderr)
             return 2
+    words, config = [_at_home(a) for a in args], (tyro.conf.FlagCreatePairsOff,)
     try:
-        status = tyro.extras.subcommand_cli_from_dict(
-            {command: _resolve(command, command == chosen) for command in COMMANDS},
-            prog="manikin",
-            description="Robot manipulation from an idea to a number that can be trusted.",
-            args=[_at_home(a) for a in args] or ["--help"],
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        if chosen in COMMANDS:  # by itself, so that errors name its help and not that of all commands
+            status = tyro.cli(_function(chosen), prog=f"manikin {chosen}", args=words[1:], config=config)
+        else:
+            status = tyro.extras.subcommand_cli_from_dict(
+                {command: _stand_in(command) for command in COMMANDS},
+                prog="manikin",
+                description="Robot manipulation from an idea to a number that can be trusted.",
+                args=words or ["--help"],
+                config=config,
+            )
     except ManikinError as error:
         notes = getattr(error, "__notes__", [])  # what went wrong on the way out
         print("; ".join([f"manikin {chosen}: {error}", *notes]), file=sys.stderr)

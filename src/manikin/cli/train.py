@@ -6,15 +6,16 @@ import math
 import os
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from manikin.cli.common.compare import compare_runs
 from manikin.cli.common.documented import documented
-from manikin.cli.common.options import On, RendererWord
+from manikin.cli.common.options import ROBOT_FILES, On, RendererWord, TaskOptions, load_robot, load_task
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
@@ -31,7 +32,7 @@ __all__ = ["PartOfComparison", "TrainOptions", "main", "run", "runs_of_compariso
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(SpreadOptions):
+class TrainOptions(TaskOptions, SpreadOptions):
     """Options of `manikin train`."""
 
     algorithm: tyro.conf.Positional[str] = ""
@@ -56,7 +57,8 @@ class TrainOptions(SpreadOptions):
     recipe: Path | None = None
     """A recipe file in place of the one that comes with manikin."""
     set: tuple[str, ...] = ()
-    """Settings in place of the recipe's: --set learning_rate=1e-3 hidden=[128,128] env.num_envs=512."""
+    """Settings in place of the recipe's: --set learning_rate=1e-3 hidden=[128,128] env.num_envs=512. --robot and
+    --config are those of the environment, too: --set env.robot=ROBOT env.config.KEY=VALUE."""
     device: Annotated[str, documented("device")] = "cpu"
     threads: Annotated[int, documented("threads")] = 0
     resume: Path | None = None
@@ -75,7 +77,8 @@ class TrainOptions(SpreadOptions):
     seeds: tuple[int, ...] = ()
     """Train once with each seed and compare."""
     compare: tuple[Path, ...] = ()
-    """Folders of runs: print them side by side and write one page with their curves; nothing is trained."""
+    """Folders of runs, or one with the runs of --vary: print them side by side and write one page with their curves;
+    nothing is trained."""
 
 
 def main(options: Annotated[TrainOptions, tyro.conf.arg(name="")]) -> int:
@@ -99,11 +102,7 @@ def run(options: TrainOptions) -> int:
     torch_device(options.device)
     if options.resume is not None:
         recipe, seed, device = recipe_of(options.resume)
-        given = (options.algorithm, options.task, options.recipe, options.set, options.demos, options.vary)
-        if any(given) or options.begin_from:
-            raise ConfigError(
-                "--resume goes on with a run as it is: give only --minutes, --steps, --tensorboard, --test"
-            )
+        _check_resumed(options)
         begun = {"seed": (options.seed, 0, seed), "device": (options.device, "cpu", device)}
         if options.out or options.seeds or any(one not in (default, was) for one, default, was in begun.values()):
             raise ConfigError(
@@ -111,6 +110,8 @@ def run(options: TrainOptions) -> int:
                 "--seed, --seeds and --device"
             )
         folder = options.resume
+        if options.robot is not None:
+            load_robot(options.robot)  # the file of the robot that the recipe names
         recipe = _limited(recipe, options)
         return train_one(
             out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe)
@@ -124,6 +125,22 @@ def run(options: TrainOptions) -> int:
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
     workers = _workers(options, folder, recipe)
     return train_one(out, options, recipe, options.seed, options.device, folder, resume=False, workers=workers)
+
+
+def _check_resumed(options: TrainOptions) -> None:
+    """Refuse what would make another run of the one that goes on."""
+    from manikin.errors import ConfigError
+
+    words = {"ALGORITHM": "algorithm", "TASK": "task", "--from": "begin_from"}
+    words |= {f"--{name}": name for name in ("recipe", "set", "demos", "vary", "config")}
+    given = [word for word, name in words.items() if getattr(options, name)]
+    if options.robot is not None and not options.robot.lower().endswith(ROBOT_FILES):
+        given.append("--robot (but for the file of a robot of your own)")
+    if given:
+        raise ConfigError(
+            f"--resume goes on with the run in {options.resume} as it is: leave out {', '.join(given)}, and give only "
+            "--minutes, --steps, --save-every, --tensorboard, --pictures, --no-test"
+        )
 
 
 def _workers(options: TrainOptions, folder: Path, recipe: Recipe) -> Workers | None:
@@ -239,17 +256,16 @@ def train_one(
     """One run, and its test."""
     from rich.markup import escape
 
-    from manikin.errors import ManikinError
+    from manikin.errors import DataError, ManikinError
     from manikin.eval.runner import interruptible
     from manikin.learn.run.contents import with_contents
-    from manikin.learn.run.page import shares, summary_of
+    from manikin.learn.run.page import shares, summary_of, write_page
     from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, train
 
     recipe = with_contents(recipe)
     out.print(f"{recipe.algorithm} on {recipe.task}, seed {seed}: recipe {recipe.hash[:12]}")
-    out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True)
-    line = _Line(out, recipe)
+    line, go_on = _Line(out, recipe), shlex.join(["manikin", "train", "--resume", str(folder)])
     try:
         with interruptible() as stop:
             outcome = train(
@@ -265,17 +281,22 @@ def train_one(
                 stop=stop,
                 on_iteration=line,
                 say=lambda words: out.print(escape(words), soft_wrap=True),
+                ready=lambda: out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True),
             )
     except ManikinError as error:
         if not (folder / CHECKPOINT).exists() or line.state is None:
             raise
         out.print(f"[red]stopped: {escape(str(error))}[/]", soft_wrap=True)
-        out.print(f"the last checkpoint is kept: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
+        out.print(f"the last checkpoint is kept: {go_on}", soft_wrap=True)
+        if not isinstance(error, DataError):  # such as a full disk
+            out.print(f"run: {write_page(folder)}", soft_wrap=True)
         return NOT_GOOD
     if outcome.why == "followed":
         return OK
+    page = write_page(folder)
     if outcome.why == "interrupted":
-        out.print(f"interrupted; go on with: {shlex.join(['manikin', 'train', '--resume', str(folder)])}")
+        out.print(f"interrupted; go on with: {go_on}", soft_wrap=True)
+        out.print(f"run: {page}", soft_wrap=True)
         return INTERRUPTED
     state = outcome.state
     ended = {"time": "its time is over", "steps": "its steps are done", "target": "validation reached the target"}
@@ -284,8 +305,12 @@ def train_one(
         f"{ended[outcome.why]}: {state.steps:,} {counts} in {state.seconds:.0f} s; best "
         f"validation {state.best:.1%} in iteration {state.best_iteration}, last {state.validated:.1%}"
     )
-    out.print(f"where its time went: {shares(summary_of(folder)['spent'])}")
-    return _test(out, options, recipe, folder, device) if options.test else OK
+    summary = summary_of(folder)
+    out.print(f"where its time went: {shares(summary['spent'], summary['seconds'])}")
+    status = _test(out, options, recipe, folder, device) if options.test else OK
+    out.print(f"run: {page}", soft_wrap=True)
+    out.print(f"use it: manikin eval, view or collect with --policy {folder}", soft_wrap=True)
+    return status
 
 
 def _limited(recipe: Recipe, options: TrainOptions) -> Recipe:
@@ -295,12 +320,13 @@ def _limited(recipe: Recipe, options: TrainOptions) -> Recipe:
 
 
 def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
-    from manikin.cli.common.options import load_task
     from manikin.errors import ConfigError
     from manikin.learn.run.demos import recorded_control
     from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for
 
     settings, env = _settings(options.set)
+    if options.robot is not None:
+        env["robot"] = _robot(options)
     if options.recipe is not None:
         recipe, own = load_recipe(options.recipe), True
         for given, named in ((options.algorithm, recipe.algorithm), (options.task, recipe.task)):
@@ -330,7 +356,21 @@ def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
         settings["demos"] = str(options.demos)
     if options.begin_from:
         settings["begin_from"] = options.begin_from
+    if options.config:
+        numbers = replace(options, robot=None).chosen(load_task(recipe.task))["config"]
+        env |= {f"config.{name}": list(one) if isinstance(one, tuple) else one for name, one in numbers.items()}
     return recipe.replace(settings=settings, env=env), own
+
+
+def _robot(options: TrainOptions) -> str:
+    """The name of the robot that was chosen, by which a recipe has it; a file is read."""
+    from manikin.errors import ConfigError
+
+    assert options.robot is not None
+    name = load_robot(options.robot)
+    if options.on is not None and name != options.robot:
+        raise ConfigError(f"workers (--on) know no robot of a file, as {options.robot}: leave --on out")
+    return name
 
 
 def _settings(words: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -434,42 +474,4 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     remember(out, folder)
     show_table(out, rates_table(evaluation))
     out.print(f"mean return {report['overall']['avg_sum_reward']:.1f}")
-    out.print(f"run: {folder / 'run.html'}", soft_wrap=True)
-    out.print(f"use it: manikin eval, view or collect with --policy {folder}", soft_wrap=True)
     return OK if evaluation.healthy else NOT_GOOD
-
-
-def compare_runs(out: Console, folders: Sequence[Path], target: Path | None) -> int:
-    from rich.table import Table
-
-    from manikin.learn.run.page import summary_of, write_comparison
-
-    found = [summary_of(folder) for folder in folders]
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("run", "algorithm", "task", "seed", "steps", "minutes", "validated", "tested"):
-        table.add_column(heading, no_wrap=True)
-    for one in found:
-        tested = (
-            "not tested"
-            if one["tested"] is None
-            else f"{one['tested']['rate']:.1%} [{one['tested']['low']:.1%}, {one['tested']['high']:.1%}]"
-        )
-        table.add_row(
-            one["name"],
-            one["algorithm"],
-            one["task"],
-            str(one["seed"]),
-            f"{one['steps']:,}",
-            f"{one['seconds'] / 60:.1f}",
-            f"{one['best']:.1%}",
-            tested,
-        )
-    show_table(out, table)
-    for name in sorted({name for one in found for name in one["settings"]}):
-        values = [one["settings"].get(name) for one in found]
-        if any(value != values[0] for value in values):
-            out.print(f"{name}: {', '.join(str(value) for value in values)}", soft_wrap=True)
-    target = target or Path("runs") / "compared.html"
-    write_comparison(folders, target)
-    out.print(f"page: {target}", soft_wrap=True)
-    return OK

@@ -164,9 +164,16 @@ class Recipe:
         return settings_class(self.algorithm)(**self.settings)
 
     def replace(self, *, settings: Mapping[str, Any] | None = None, **given: Any) -> Recipe:
-        """Another recipe, with these fields and settings in place."""
+        """Another recipe, with these fields and settings in place. In ``env``, ``{"config.NAME": value}`` sets one
+        number of the task and leaves the others."""
         merged = {**self.settings, **(settings or {})}
-        env = {**self.env, **given.pop("env", {})}
+        env = dict(self.env)
+        for name, value in given.pop("env", {}).items():
+            table, _, key = name.partition(".")
+            if table == "config" and key:
+                env["config"] = {**env.get("config", {}), key: value}
+            else:
+                env[name] = value
         same = {name: value for name, value in self.sha256.items() if merged.get(name) == self.settings[name]}
         return dataclasses.replace(self, **{"settings": merged, "env": env, "sha256": same, **given})
 

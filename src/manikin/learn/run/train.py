@@ -85,6 +85,7 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     on_iteration: Callable[[State, Mapping[str, float]], None] = lambda state, numbers: None,
     say: Callable[[str], None] = lambda words: None,
+    ready: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Train a policy, up to the best validated network; the final number is the caller's to ask for.
 
@@ -108,6 +109,7 @@ def train(
         stop: asked after each iteration; True ends the run with a checkpoint.
         on_iteration: called after each iteration with where the run is and its numbers.
         say: called with a sentence where something is done first: demonstrations are collected.
+        ready: called once before the first iteration, when nothing of the recipe can be refused any more.
 
     Raises:
         ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations, a
@@ -118,7 +120,9 @@ def train(
     folder = Path(folder)
     file = folder / CHECKPOINT
     if file.exists() and not resume:
-        raise ConfigError(f"{folder} holds a run already: go on with it by resume, or choose another folder")
+        raise ConfigError(
+            f"{folder} holds a run already: go on with it by --resume {folder}, or choose another folder by --out"
+        )
     saved, state = (None, State())
     recipe = with_contents(recipe)
     if resume:
@@ -161,6 +165,7 @@ def train(
             tensorboard=folder / "tensorboard" if tensorboard else None,
         )
         stack.callback(log.close)
+        ready()
         loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration, save_every, ranks)
         why = loop.run(stop)
         if why != "interrupted":
@@ -213,28 +218,32 @@ class _Loop:
 
     def run(self, stop: Callable[[], bool]) -> str:
         recipe, state = self.recipe, self.state
-        while not (why := self._over(stop)):
+        why = self._over()
+        if why and state.iteration % recipe.validate_every:  # it was interrupted, and has nothing left to do
+            self._validate()
+            self._clock()
+        while not why and not stop():
             self.trainer.progress = self._share()
             self.ranks.say(repr(self.trainer.progress))
             numbers = self.trainer.iterate()
             state.iteration += 1
             state.steps = self.trainer.steps
-            if state.iteration % recipe.validate_every == 0:
-                numbers = {**numbers, **self._validate()}
             self._clock()
+            why = self._over()
+            if why or state.iteration % recipe.validate_every == 0:
+                numbers = {**numbers, **self._validate()}
+                self._clock()
+                why = why or self._over()
             timing = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds, **self.trainer.spent.taken()}
             self.log.add({"iteration": state.iteration, "steps": state.steps, **timing, **numbers})
             self.on_iteration(state, numbers)
             if time.perf_counter() - self._saved > max(self._save_every, _SAVE_SHARE * self._save_took):
                 self.save()
-        if why != "interrupted" and state.iteration % recipe.validate_every:
-            self._validate()
-            self._clock()
         self.save()
         self.ranks.say("end")
-        return why
+        return why or "interrupted"
 
-    def _over(self, stop: Callable[[], bool]) -> str:
+    def _over(self) -> str:
         recipe, state = self.recipe, self.state
         if recipe.minutes and state.seconds >= 60 * recipe.minutes:
             return "time"
@@ -242,7 +251,7 @@ class _Loop:
             return "steps"
         if state.best >= recipe.stop_at:
             return "target"
-        return "interrupted" if stop() else ""
+        return ""
 
     def _share(self) -> float:
         """Of the planned run, how much is done. In steps where they are planned, so that it is the same at each run."""
