@@ -46,6 +46,7 @@ PUBLISHED: dict[str, Sequence[tuple[float, float | None] | None]] = {
     "TwoArmHandover-v2": ((84, None), None, (64, None), None),
 }
 TASKS = tuple(PUBLISHED)
+TOOLS = {"Wipe-v2": "+eraser"}  # in place of the robot's gripper
 CELLS = tuple((robot, control) for robot in ROBOTS for control in CONTROLLERS)
 
 
@@ -54,7 +55,7 @@ def recipe(task: str, robot: str, control: str, steps: int) -> Recipe:
     made, own = recipe_for("sac", task)
     if not own:
         made = recipe_for("sac", "Lift-v2")[0].replace(task=task, description="")
-    robots = ",".join([robot] * 2) if task.startswith("TwoArm") else robot
+    robots = ",".join([robot] * 2) if task.startswith("TwoArm") else robot + TOOLS.get(task, "")
     return made.replace(env={"robot": robots, "control": control}, steps=steps, minutes=0)
 
 

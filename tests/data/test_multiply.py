@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -165,6 +167,16 @@ def test_command_multiplies(demos, tmp_path, capsys):
         assert file[file.numbers[0]].observations is not None
     assert main(words) == 2
     assert "exists" in capsys.readouterr().err
+
+
+def test_the_pages_command_needs_no_seed(demos, tmp_path):
+    """Without --seed, new episodes have the seeds after the demonstrations' last."""
+    run = tmp_path / "run.h5"
+    shutil.copy(demos, run)
+    assert main(["multiply", str(run), "--episodes", "8", "--observations"]) == 0
+    with EpisodeFile(tmp_path / "run-multiplied.h5") as file:
+        assert file.header.recorded["first_seed"] == 5 and len(file)
+        assert [file[number].seed for number in file.numbers] == [5 + number for number in file.numbers]
 
 
 def test_bad_input_is_named(demos, tmp_path):

@@ -114,7 +114,7 @@ def multiply(
         raise ConfigError(f"{', '.join(unknown)} cannot be changed: valid are observe, reward, task and trust")
     with EpisodeFile(path) as file:
         header = file.needed_header()
-        used = {file.attributes(number)["seed"] for number in file.numbers}
+        used = {int(file.attributes(number)["seed"]) for number in file.numbers}
         first = max(used) + 1 if first_seed is None else first_seed
         if both := sorted(used & set(range(first, first + episodes))):
             raise ConfigError(f"seed {both[0]} is a demonstration's own; begin at {max(used) + 1} or later")
