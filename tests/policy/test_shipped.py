@@ -9,14 +9,17 @@ import pytest
 
 from manikin import make
 from manikin.cli import main
-from manikin.errors import AssetError, DataError, UnknownNameError
+from manikin.data.recording.read import EpisodeFile
+from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.learn.common.seeds import TEST
 from manikin.learn.common.teacher import Teacher
+from manikin.learn.run.demos import DEMOS, demonstrations_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import train
 from manikin.policy import shipped
 from manikin.policy.choices import policy_maker
+from manikin.policy.expert import ExpertPolicy
 from manikin.policy.shipped import LARGEST, shipped_policies
 from manikin.policy.trained import read_about
 
@@ -99,3 +102,30 @@ def test_a_word_that_names_no_policy_is_answered_with_the_nearest_and_a_folder_w
         policy_maker(str(tmp_path / "nope"))
     with pytest.raises(AssetError, match=r"no trained policy in .*a run's folder holds one"):
         policy_maker(str(tmp_path))
+
+
+def test_the_expert_of_a_task_without_a_script_is_the_policy_that_comes_along(tmp_path):
+    path = tmp_path / "hop.h5"
+    assert main(["collect", "HopperStand-v1", "--episodes", "1", "--horizon", "5", "--out", str(path)]) == 0
+    with EpisodeFile(path) as file:
+        assert file.needed_header().policy == "ppo-HopperStand-v1"
+    scripted = make("PushCube-v2")  # has both: the script stays its expert
+    assert type(policy_maker("expert")(scripted)) is ExpertPolicy
+    neither = make("HopperHop-v1")
+    with pytest.raises(ConfigError, match="HopperHop-v1 has no scripted expert; write its expert"):
+        policy_maker("expert")(neither)
+    other = make("HopperStand-v1", observe="policy")
+    with pytest.raises(ConfigError, match="was trained for observe 'state', here 'policy'"):
+        policy_maker("expert")(other)
+    with pytest.raises(ConfigError, match="the policy expert takes no seed"):
+        policy_maker("expert", seed=1)
+
+
+def test_imitation_records_the_policy_that_comes_along(tmp_path):
+    said = []
+    settings = {"demonstrations": 2, "updates": 1, "hidden": [8]}
+    recipe = Recipe(algorithm="bc", task="HopperStand-v1", settings=settings, steps=1, minutes=0, validation_episodes=1)
+    demonstrations_of(recipe, tmp_path, say=said.append)
+    with EpisodeFile(tmp_path / DEMOS) as file:
+        assert file.needed_header().policy == "ppo-HopperStand-v1" and len(file) == 2
+    assert any("no scripted expert: ppo-HopperStand-v1" in one for one in said)

@@ -12,9 +12,11 @@ from typing import Any
 from manikin.assets import packages
 from manikin.assets.python_file import run_file
 from manikin.env.interface import BatchEnv
+from manikin.env.task import Task
 from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.policy.api import Policy
-from manikin.policy.shipped import shipped_policies, shipped_policy
+from manikin.policy.expert import ExpertPolicy
+from manikin.policy.shipped import shipped_for, shipped_policies, shipped_policy
 from manikin.policy.trained import FILE, observed_by, trained_policy
 
 __all__ = [
@@ -41,7 +43,8 @@ def policy_maker(
     """A function from an environment to a policy for it.
 
     Args:
-        word: ``expert``, ``planner``, ``random``, ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
+        word: ``expert`` (of a task without a scripted one the policy that comes with manikin), ``planner``, ``random``,
+            ``graded:noise=0.3,delay=2`` (:mod:`manikin.policy.graded`), one that
             comes with manikin (``manikin policies``), the folder of a training run or its ``policy.safetensors``
             (:mod:`manikin.policy.trained`), ``policy.pt2`` (:mod:`manikin.policy.files.checkpoint`), ``skills.toml``
             (:mod:`manikin.policy.skills`), ``ws://host:port`` (:mod:`manikin.policy.remote.client`), one that an
@@ -77,6 +80,8 @@ def policy_maker(
         return lambda env: network
     if (trained := trained_file(word)) is not None:
         return trained_policy(trained)
+    if word == "expert" and seed is None:
+        return _expert
     place, offered = POLICIES.get(word, word), packages.offered("policy")
     maker: Callable[..., Policy]
     if place in offered:
@@ -111,6 +116,16 @@ def unknown_policy(word: str, valid: Iterable[str], hint: str) -> AssetError | U
         return AssetError(f"no run's folder and no file at {word}")
     hint = f"{hint} `manikin policies` lists the trained ones that come with manikin."
     return UnknownNameError("policy", word, (*valid, *shipped_policies()), hint)
+
+
+def _expert(env: BatchEnv) -> Policy:
+    """The task's scripted expert; where it has none, the policy of this task that comes with manikin."""
+    name = shipped_for(env.task.id) if type(env.task).expert is Task.expert else None
+    if name is None:
+        return ExpertPolicy(env)
+    file = shipped_policy(name)
+    assert file is not None
+    return trained_policy(file)(env)
 
 
 def _conventional(word: str, also: Sequence[str], seed: int | None, convention: str) -> Callable[[Any], Policy]:

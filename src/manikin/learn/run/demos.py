@@ -84,6 +84,8 @@ def demonstrations_of(
     env = make(recipe.task, options=options, device=device, threads=threads)
     try:
         policy = policy_maker(word)(env)
+        if word == "expert" and (word := str(getattr(policy, "name", word))) != "expert":
+            say(f"{recipe.task} has no scripted expert: {word}, which comes with manikin, is recorded")
         seeds, about = range(_ATTEMPTS * wanted), dict[str, Any]()
         if recipe.config.pushes:
             pushes = Pushes(recipe.config.pushes)

@@ -9,7 +9,16 @@ from manikin.assets.paths import file_hash
 from manikin.data.recording.durable import write_file
 from manikin.errors import DataError
 
-__all__ = ["FOLDER", "HASHES", "LARGEST", "check_shipped", "record_hashes", "shipped_policies", "shipped_policy"]
+__all__ = [
+    "FOLDER",
+    "HASHES",
+    "LARGEST",
+    "check_shipped",
+    "record_hashes",
+    "shipped_for",
+    "shipped_policies",
+    "shipped_policy",
+]
 
 FOLDER = Path(str(resources.files("manikin.policy.shipped")))
 HASHES = "sha256.txt"
@@ -33,6 +42,11 @@ def shipped_policy(name: str) -> Path | None:
     if file is not None:
         check_shipped(name)
     return file
+
+
+def shipped_for(task: str) -> str | None:
+    """The name of a policy for a task, the first by name where there are several; None without one."""
+    return next((name for name in shipped_policies() if name.partition("-")[2] == task), None)
 
 
 def check_shipped(name: str) -> None:
