@@ -18,7 +18,7 @@ from manikin.learn.run import store
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
 from manikin.learn.run.record import Progress, read_progress
-from manikin.learn.run.train import train
+from manikin.learn.run.train import recipe_of, train
 from manikin.learn.run.validate import Validation
 from manikin.policy.choices import policy_maker
 from manikin.policy.networks.mlp import TanhGaussianActor
@@ -59,6 +59,19 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path):
     _equal(ours["trainer"], theirs["trainer"])
     ours, theirs = (load_trained(tmp_path / name)[0].state_dict() for name in ("part", "whole"))
     _equal(ours, theirs)
+
+
+def test_a_prolonged_run_that_is_interrupted_goes_on_with_its_new_limits(tmp_path):
+    """What Ctrl-C prints names no limits: the folder has those of the last command."""
+    train(RECIPE, folder=tmp_path, seed=5)
+    longer, count = RECIPE.replace(steps=8 * 24), iter(range(10))
+    part = train(longer, folder=tmp_path, seed=5, resume=True, stop=lambda: next(count) == 2)
+    assert (part.why, part.state.steps) == ("interrupted", 6 * 24)
+    recipe, seed, device = recipe_of(tmp_path)
+    assert recipe == longer
+    assert train(recipe, folder=tmp_path, seed=seed, device=device, resume=True).state.steps == 8 * 24
+    assert main(["train", "--resume", str(tmp_path), "--steps", "216", "--no-test"]) == 0
+    assert recipe_of(tmp_path)[0].steps == 216 and read_about(tmp_path)["task"] == "PushCube-v2"
 
 
 def _equal(a, b):

@@ -155,8 +155,8 @@ def train(
             return Outcome(state=state, why="followed")
         validation = Validation(recipe, device=where, threads=threads, whole=not imitates)
         stack.callback(validation.close)
+        write_file(folder / RECIPE, recipe.to_toml().encode())  # of a run that goes on, its time or steps may be new
         if saved is None:
-            write_file(folder / RECIPE, recipe.to_toml().encode())
             write_file(folder / PROTOCOL, test_protocol(recipe).to_toml().encode())
         about = {**_about(recipe, seed, device, validation.env), **trainer.about}
         log = Progress(
