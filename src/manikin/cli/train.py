@@ -259,6 +259,7 @@ def train_one(
     from manikin.errors import DataError, ManikinError
     from manikin.eval.runner import interruptible
     from manikin.learn.run.contents import with_contents
+    from manikin.learn.run.demos import InterruptedCollectionError
     from manikin.learn.run.page import shares, summary_of, write_page
     from manikin.learn.run.recipe import trainer_class
     from manikin.learn.run.train import CHECKPOINT, train
@@ -283,6 +284,9 @@ def train_one(
                 say=lambda words: out.print(escape(words), soft_wrap=True),
                 ready=lambda: out.print(escape(recipe.to_toml().rstrip()), style="dim", soft_wrap=True),
             )
+    except InterruptedCollectionError as error:
+        out.print(escape(str(error)), soft_wrap=True)
+        return INTERRUPTED
     except ManikinError as error:
         if not (folder / CHECKPOINT).exists() or line.state is None:
             raise

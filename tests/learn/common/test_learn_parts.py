@@ -124,7 +124,7 @@ def test_the_first_batch_with_a_loss_that_is_not_finite_is_named(bad):
     for k in range(1, 6):
         actor = {"actor_loss": torch.tensor(bad if k == 4 else 1.0)} if k % 2 == 0 else {}
         losses.add({"critic_loss": torch.tensor(float("nan") if k > 4 else 1.0), **actor})
-    with pytest.raises(DivergedError, match=rf"iteration 3, batch 4 of 5: actor_loss is {bad}\. The last good"):
+    with pytest.raises(DivergedError, match=rf"iteration 3, batch 4 of 5: actor_loss is {bad}\. Try a smaller"):
         losses.means("iteration 3", [torch.full((2,), torch.nan)])
 
 

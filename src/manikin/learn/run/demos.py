@@ -19,11 +19,15 @@ from manikin.learn.run.recipe import Recipe
 from manikin.policy.choices import policy_maker
 from manikin.policy.pushes import PushedPolicy, Pushes
 
-__all__ = ["DEMOS", "demonstrations_of", "recorded_control"]
+__all__ = ["DEMOS", "InterruptedCollectionError", "demonstrations_of", "recorded_control"]
 
 DEMOS = "demonstrations.h5"
 _ROWS, _ROWS_SEEN = 256, 64  # played at a time, without pictures and with them
 _ATTEMPTS = 5  # times as many episodes as are wanted
+
+
+class InterruptedCollectionError(DataError):
+    """Somebody stopped the collection of demonstrations; the same command goes on with it."""
 
 
 def recorded_control(path: str | Path) -> str | None:
@@ -56,8 +60,8 @@ def demonstrations_of(
         ConfigError: the recipe names both a recording and who is to be recorded, or neither a recording nor how many to
             collect; the task has no expert, or the policy was trained for another environment.
         UnknownNameError: no such policy.
-        DataError: the policy seldom succeeds, the recording does not come out the same, or it was interrupted; what is
-            collected is kept, and the same command goes on.
+        DataError: the policy seldom succeeds, or the recording does not come out the same.
+        InterruptedCollectionError: ``stop`` said so; what is collected is kept, and the same command goes on.
     """
     word = recipe.config.demonstrations_of
     if recipe.config.demos:
@@ -111,7 +115,9 @@ def demonstrations_of(
                     )
                 run = run_episodes(env, policy, seeds, numbers=numbers, observers=[recorder], stop=stop)
                 if run.interrupted:
-                    raise DataError("interrupted while demonstrations were collected; the same command goes on")
+                    raise InterruptedCollectionError(
+                        "interrupted while demonstrations were collected; the same command goes on"
+                    )
         report = replay(path, env)
     finally:
         env.close()

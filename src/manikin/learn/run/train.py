@@ -20,7 +20,7 @@ from manikin.env.interface import BatchEnv
 from manikin.env.make import make
 from manikin.env.state.packed import pack, unpack
 from manikin.env.state.provenance import versions
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, DivergedError
 from manikin.learn.common.imitation import Imitation
 from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.run import store
@@ -115,7 +115,8 @@ def train(
         ConfigError: the folder holds a run and ``resume`` is False, or another run than this; demonstrations, a
             teacher or a policy to begin from that do not fit the environment, or are not those that the recipe names.
         DataError: nothing to resume, no demonstrations, or the folder cannot be written.
-        DivergedError: a loss is not finite; the last checkpoint stays.
+        DivergedError: a loss is not finite; the last checkpoint stays, if there is one yet.
+        InterruptedCollectionError: ``stop`` said so while demonstrations were collected.
     """
     folder = Path(folder)
     file = folder / CHECKPOINT
@@ -225,7 +226,7 @@ class _Loop:
         while not why and not stop():
             self.trainer.progress = self._share()
             self.ranks.say(repr(self.trainer.progress))
-            numbers = self.trainer.iterate()
+            numbers = self._iterate()
             state.iteration += 1
             state.steps = self.trainer.steps
             self._clock()
@@ -242,6 +243,15 @@ class _Loop:
         self.save()
         self.ranks.say("end")
         return why or "interrupted"
+
+    def _iterate(self) -> dict[str, float]:
+        try:
+            numbers: dict[str, float] = self.trainer.iterate()
+        except DivergedError as error:
+            kept = (self.folder / CHECKPOINT).exists()  # the first one comes after a while
+            said = "The last good checkpoint is kept" if kept else "There is no checkpoint yet"
+            raise DivergedError(f"{error}. {said}") from error
+        return numbers
 
     def _over(self) -> str:
         recipe, state = self.recipe, self.state

@@ -22,5 +22,5 @@ def check_finite(where: str, losses: Mapping[str, Tensor | float]) -> dict[str, 
     bad = {name: value for name, value in numbers.items() if not torch.isfinite(torch.tensor(value))}
     if bad:
         said = ", ".join(f"{name} is {value}" for name, value in bad.items())
-        raise DivergedError(f"{where}: {said}. The last good checkpoint is kept; try a smaller learning rate")
+        raise DivergedError(f"{where}: {said}. Try a smaller learning rate")
     return numbers
