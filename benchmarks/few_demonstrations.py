@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from manikin.cli import main as manikin
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.state.provenance import versions
 from manikin.learn.run.page import summary_of
+from manikin.learn.run.train import CHECKPOINT
 from manikin.machine import machine
 
 OTHER = 100_000  # first seed of the teacher's episodes, apart from those of the expert
@@ -42,6 +44,15 @@ def run(*words: object) -> None:
 def episodes_in(recording: Path) -> int:
     with EpisodeFile(recording) as file:
         return len(file)
+
+
+def learned(folder: Path, what: Sequence[object], steps: int, learn: Sequence[object]) -> None:
+    """A run that is trained and tested. One that has begun goes on, and one that has its report is left as it is."""
+    if (folder / "report.json").exists():
+        return
+    begun = (folder / CHECKPOINT).exists()
+    words = ["--resume", folder] if begun else [*what, "--out", folder]
+    run("train", *words, "--steps", steps, *learn)
 
 
 def brief(folder: Path) -> dict[str, Any]:
@@ -81,39 +92,17 @@ def main() -> None:
         if args.demos:
             shutil.copy(args.demos, few)
         threads = ["--threads", args.threads] if args.threads else []
-        record = ["--observations", "--keep", "success", "--num-envs", min(64, args.episodes), *threads]
+        # where a recording was interrupted, only what is missing is played
+        record = ["--resume", "--observations", "--keep", "success", "--num-envs", min(64, args.episodes), *threads]
         learn = ["--seed", args.seed, "--minutes", 0, "--pictures", 0, *threads]
-        if not few.exists():
+        if not args.demos:
             run("collect", args.task, "--episodes", args.demonstrations, *record, "--out", few)
-        if not (teacher / "report.json").exists():
-            more = ["--set", *settings] if settings else []
-            run(
-                "train",
-                "sac",
-                args.task,
-                "--demos",
-                few,
-                "--steps",
-                args.teacher_steps,
-                *learn,
-                *more,
-                "--out",
-                teacher,
-            )
-        if not many.exists():
-            words = ["--policy", plays or teacher, "--episodes", args.episodes, "--seed", OTHER, "--no-states"]
-            run("collect", args.task, *words, *record, "--out", many)
-        if not (student / "report.json").exists():
-            words = [
-                "--demos",
-                many,
-                "--steps",
-                args.student_steps,
-                "--set",
-                f"demonstrations={args.episodes}",
-                *imitation,
-            ]
-            run("train", args.algorithm, args.task, *words, *learn, "--out", student)
+        more = ["--set", *settings] if settings else []
+        learned(teacher, ["sac", args.task, "--demos", few, *more], args.teacher_steps, learn)
+        words = ["--policy", plays or teacher, "--episodes", args.episodes, "--seed", OTHER, "--no-states"]
+        run("collect", args.task, *words, *record, "--out", many)
+        more = ["--set", f"demonstrations={args.episodes}", *imitation]
+        learned(student, [args.algorithm, args.task, "--demos", many, *more], args.student_steps, learn)
         found = {
             "command": command(),
             "versions": versions(),

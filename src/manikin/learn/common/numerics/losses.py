@@ -55,5 +55,6 @@ class Losses:
         for number, losses in enumerate(batches, 1):
             check_finite(f"{where}, batch {number} of {self.batches}", losses)
         raise DivergedError(
-            f"{where}, after batch {self.batches} of {self.batches}: a weight is not finite. Try a smaller learning rate"
+            f"{where}, after batch {self.batches} of {self.batches}: a weight is not finite. "
+            "Try a smaller learning rate"
         )
