@@ -15,13 +15,14 @@ from manikin.data.recording import durable
 from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.learn.ppo import PPO
 from manikin.learn.run import store
-from manikin.learn.run.page import summary_of
+from manikin.learn.run.page import summary_of, write_comparison
 from manikin.learn.run.recipe import ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
 from manikin.learn.run.record import Progress, read_progress
-from manikin.learn.run.train import recipe_of, train
+from manikin.learn.run.train import begun_as, recipe_of, train
 from manikin.learn.run.validate import Validation
 from manikin.policy.choices import policy_maker
 from manikin.policy.networks.mlp import TanhGaussianActor
+from manikin.policy.shipped import shipped_policies
 from manikin.policy.trained import load_trained, read_about
 
 SETTINGS = {"num_steps": 6, "epochs": 1, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
@@ -197,6 +198,38 @@ def test_a_recipe_that_cannot_work_says_what_can(text, said):
 def test_an_unknown_algorithm_is_named():
     with pytest.raises(UnknownNameError, match="ppo"):
         recipe_for("poo", "PushCube-v2")
+
+
+def test_the_hash_does_not_depend_on_how_a_number_is_spelled():
+    spelled = [
+        "algorithm = 'ppo'\ntask = 'PushCube-v2'\nminutes = {m}\nstop_at = {s}\n[env]\nphysics_hz = {p}\n"
+        "control_hz = {c}\n[settings]\nclip = {s}\n".format(**numbers)
+        for numbers in ({"m": 40, "s": 1, "p": 200, "c": 20}, {"m": "40.0", "s": "1.0", "p": "2e2", "c": "20.0"})
+    ]
+    one, other = (Recipe.from_toml(text) for text in spelled)
+    assert one == other and one.hash == other.hash and one.to_toml() == other.to_toml()
+    assert RECIPE.replace(minutes=3).hash == RECIPE.replace(minutes=3.0).hash != RECIPE.replace(minutes=4).hash
+    for name, file in shipped_policies().items():
+        about = read_about(file)
+        own = Recipe.from_toml(about["recipe"], source=name)
+        assert own.hash == recipe_for(about["algorithm"], about["task"])[0].hash
+
+
+def test_a_run_whose_numbers_were_spelled_otherwise_goes_on_and_is_the_same_recipe(tmp_path):
+    """A run of a version that hashed ``minutes = 9`` as it was written."""
+    timed, count = RECIPE.replace(minutes=9), iter(range(10))
+    for name in ("new", "old"):
+        train(timed, folder=tmp_path / name, seed=5, stop=lambda: next(count) % 3 == 2)
+    tree, about = store.read(tmp_path / "old" / "checkpoint.safetensors")
+    spelled = {"recipe": about["recipe"].replace("minutes = 9.0", "minutes = 9"), "recipe_hash": "0" * 64}
+    store.write(tmp_path / "old" / "checkpoint.safetensors", tree, {**about, **spelled})
+    (tmp_path / "old" / "recipe.toml").write_text(spelled["recipe"])
+    new, old = (summary_of(tmp_path / name) for name in ("new", "old"))
+    assert new["same_recipe"] == old["same_recipe"] and old["recipe_hash"] != new["recipe_hash"]
+    write_comparison([tmp_path / "new", tmp_path / "old"], tmp_path / "both.html")
+    assert "ppo on PushCube-v2: recipe" not in (tmp_path / "both.html").read_text()
+    assert begun_as(tmp_path / "old", timed, 5, "cpu").hash == timed.hash
+    assert main(["train", "--resume", str(tmp_path / "old"), "--no-test"]) == 0
 
 
 def test_recipes_read_back_equal_and_their_hash_is_of_what_counts():

@@ -14,7 +14,7 @@ from manikin.data.recording.durable import write_file
 from manikin.errors import DataError
 from manikin.learn.run import store
 from manikin.learn.run.chart import chart
-from manikin.learn.run.recipe import trainer_class
+from manikin.learn.run.recipe import Recipe, trainer_class
 from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
 from manikin.policy.trained import FILE
@@ -44,6 +44,8 @@ def summary_of(folder: str | Path) -> dict[str, Any]:
         "algorithm": recipe.algorithm,
         "task": recipe.task,
         "recipe_hash": about["recipe_hash"],
+        # by which runs of older versions compare, whose hash depended on how a number was spelled
+        "same_recipe": Recipe.from_toml(about["recipe"], source=str(folder / CHECKPOINT)).hash,
         "settings": {**recipe.settings, **{f"env.{k}": v for k, v in recipe.env.items()}},
         "sha256": dict(recipe.sha256),
         "seed": seed,
@@ -130,10 +132,10 @@ def _names(runs: Sequence[dict[str, Any]]) -> list[str]:
     found = []
     for name, run in zip(plain, runs, strict=True):
         alike = [other for other, of in zip(runs, plain, strict=True) if of == name]
-        if len({other["recipe_hash"] for other in alike}) == 1:
+        if len({other["same_recipe"] for other in alike}) == 1:
             found.append(name)
             continue
-        first = next(other for other in alike if other["recipe_hash"] == run["recipe_hash"])
+        first = next(other for other in alike if other["same_recipe"] == run["same_recipe"])
         own = {
             key: first["settings"].get(key)
             for key in sorted({key for other in alike for key in other["settings"]})

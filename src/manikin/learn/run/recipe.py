@@ -51,6 +51,7 @@ FILES = ("demos", "demonstrations_of", "teacher", "begin_from")
 """Settings that name a file, which counts by its content and not by its place."""
 
 _ENV = ("num_envs", "robot", "control", "observe", "reward", "physics_hz", "control_hz", "horizon", "terminate")
+_RATES = ("physics_hz", "control_hz")
 _PICTURES = ("cameras", "size", "renderer", "stages", "looks")
 _KEYS = (*_ENV, "config", *_PICTURES)
 
@@ -118,6 +119,11 @@ class Recipe:
                 raise ConfigError(f"a recipe's {name} must be a whole number, 1 or more; got {value!r}")
         if not self.minutes and not self.steps:
             raise ConfigError("a recipe needs minutes or steps, or the run would never end")
+        # 40 and 40.0 are the same recipe, and have the same hash
+        for name in ("minutes", "stop_at"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        plain = {name: float(value) if _is_rate(name, value) else value for name, value in self.env.items()}
+        object.__setattr__(self, "env", plain)
         object.__setattr__(self, "settings", checked_settings(self.algorithm, self.settings))
         for name, value in self.sha256.items():
             if name not in FILES or not self.settings.get(name):
@@ -213,6 +219,10 @@ class Recipe:
             elif not isinstance(value, Mapping) and value != "":
                 plain.append(f"{f.name} = {_toml(value)}")
         return "\n".join([*plain, *tables]) + "\n"
+
+
+def _is_rate(name: str, value: Any) -> bool:
+    return name in _RATES and isinstance(value, int) and not isinstance(value, bool)
 
 
 def trainer_class(algorithm: str) -> Any:
