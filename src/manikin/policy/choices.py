@@ -74,10 +74,9 @@ def policy_maker(
     if seed is not None and (word.endswith(".pt2") or trained_file(word) is not None):
         raise _no_seed(word)
     if word.endswith(".pt2"):
-        from manikin.policy.files.checkpoint import load_policy
+        from manikin.policy.files.checkpoint import program_policy
 
-        network = load_policy(word)
-        return lambda env: network
+        return program_policy(word)
     if (trained := trained_file(word)) is not None:
         return trained_policy(trained)
     if word == "expert" and seed is None:

@@ -25,11 +25,13 @@ from manikin.policy.networks import build
 from manikin.robots.identified import base
 
 __all__ = [
+    "ABOUT",
     "FILE",
     "LAST",
     "PROGRAM",
     "SEEN",
     "about_env",
+    "check_trained_for",
     "export_program",
     "load_trained",
     "observed_by",
@@ -47,6 +49,8 @@ LAST = "last.safetensors"
 """The name of the network that was validated last."""
 PROGRAM = "policy.pt2"
 """The name of the same network as a program."""
+ABOUT = "manikin.json"
+"""The name of the extra file in a program that says what it was trained for; those of others have none."""
 _FORMAT = 1
 _ASKED = ("task", "robot", "control", "observe", "control_hz")
 _ACTS = ("network", "execution", "width")
@@ -76,7 +80,14 @@ def save_trained(path: Path, module: torch.nn.Module, *, network: Mapping[str, A
     write_file(path, save(weights, metadata))
 
 
-def export_program(module: torch.nn.Module, path: Path, observation: Any, *, width: int = 1) -> None:
+def export_program(
+    module: torch.nn.Module,
+    path: Path,
+    observation: Any,
+    *,
+    width: int = 1,
+    about: Mapping[str, Any] | None = None,
+) -> None:
     """Write a network as a program that needs no code of manikin's: ``policy.pt2``.
 
     Args:
@@ -85,6 +96,7 @@ def export_program(module: torch.nn.Module, path: Path, observation: Any, *, wid
         observation: an example (n, ...) of what it is shown, a tensor or nested ones; the program takes ``width`` rows
             at a time.
         width: rows. :class:`~manikin.policy.network.NetworkPolicy` asks for one at a time.
+        about: what it was trained for, as :func:`read_about` gives it.
 
     Raises:
         DataError: the file cannot be written.
@@ -99,7 +111,7 @@ def export_program(module: torch.nn.Module, path: Path, observation: Any, *, wid
     with torch.no_grad():
         program = torch.export.export(module, (example(observation),))
     content = io.BytesIO()
-    torch.export.save(program, content)
+    torch.export.save(program, content, extra_files={} if about is None else {ABOUT: json.dumps(dict(about))})
     write_file(path, content.getvalue())
 
 
@@ -175,25 +187,35 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
     name = trained_name(path, about)
 
     def make(env: BatchEnv) -> NetworkPolicy:
-        here = about_env(env)
-        other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
-        if "robot" in other and _plain(about["robot"]) == base(here["robot"]):
-            other.remove("robot")
-        if "pictures" in other and "shapes" not in other and _cameras(about["pictures"]) == _cameras(here["pictures"]):
-            other.remove("pictures")
-            said = f"pictures {_short(about['pictures'])}, here {_short(here['pictures'])}"
-            warnings.warn(f"{path} was trained for {said}. It acts on other pictures than it knows", stacklevel=2)
-        for cause, follows in (("observe", "observation"), ("observe", "shapes"), ("pictures", "shapes")):
-            if cause in other and follows in other:
-                other.remove(follows)
-        if other:
-            said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
-            raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
+        check_trained_for(env, about, path)
         device = None if env.device.type == "cpu" else env.device
         width = 1 if device is None else int(about.get("width", WIDTH))
         return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
 
     return make
+
+
+def check_trained_for(env: BatchEnv, about: Mapping[str, Any], path: str | Path) -> None:
+    """Refuse an environment with another task, robot, controller or observation than a policy's file says; what it does
+    not say may be anything. Warns as :func:`trained_policy` says.
+
+    Raises:
+        ConfigError: it was trained for another one.
+    """
+    here = about_env(env)
+    other = [key for key in here if about.get(key) is not None and _plain(about[key]) != _plain(here[key])]
+    if "robot" in other and _plain(about["robot"]) == base(here["robot"]):
+        other.remove("robot")
+    if "pictures" in other and "shapes" not in other and _cameras(about["pictures"]) == _cameras(here["pictures"]):
+        other.remove("pictures")
+        said = f"pictures {_short(about['pictures'])}, here {_short(here['pictures'])}"
+        warnings.warn(f"{path} was trained for {said}. It acts on other pictures than it knows", stacklevel=3)
+    for cause, follows in (("observe", "observation"), ("observe", "shapes"), ("pictures", "shapes")):
+        if cause in other and follows in other:
+            other.remove(follows)
+    if other:
+        said = "; ".join(f"{key} {_short(about[key])}, here {_short(here[key])}" for key in other)
+        raise ConfigError(f"{path} was trained for {said}. Make the environment as it was trained")
 
 
 def observed_by(path: str | Path) -> dict[str, Any]:
@@ -230,8 +252,15 @@ def _opened(path: str | Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     file = file / FILE if file.is_dir() else file
     if not file.is_file():
         raise AssetError(f"no trained policy at {path}: a run's folder holds one as {FILE}")
+    if file.suffix == ".pt2":
+        raise DataError(f"{file} is a program, without what is needed here: give the folder of its run, {file.parent}")
     try:
         with safe_open(file, "pt") as opened:
+            if "manikin" not in (said := opened.metadata() or {}) and "about" in said:  # see manikin.learn.run.store
+                raise DataError(
+                    f"{file} is a checkpoint, which --resume goes on from, and no trained policy: give the folder of "
+                    f"its run, {file.parent}"
+                )
             about = json.loads((opened.metadata() or {})["manikin"])
             weights = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         if about["format"] != _FORMAT:

@@ -170,9 +170,9 @@ def train(
         loop = _Loop(recipe, trainer, validation, folder, about, state, log, on_iteration, save_every, ranks)
         why = loop.run(stop)
         if why != "interrupted":
-            module, _ = load_trained(folder)
+            module, about = load_trained(folder)
             sample, _ = validation.env.reset(seed=0)  # nothing is there to look at where no validation was left to do
-            export_program(module, folder / PROGRAM, sample)
+            export_program(module, folder / PROGRAM, sample, about=about)
         return Outcome(state=state, why=why)
 
 

@@ -15,6 +15,7 @@ import torch
 
 from manikin.compat.torch import DTYPES
 from manikin.errors import DataError
+from manikin.policy.trained import ABOUT
 
 __all__ = ["read_archive"]
 
@@ -22,10 +23,11 @@ _GRAPH, _CODE = "models/model.json", "data/aotinductor/"
 _TENSORS = {"weights": "weight_", "constants": "tensor_"}  # folder, how its files of numbers are called
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """The graph of a ``.pt2`` file, and its parameters, buffers and constants by name.
+def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], dict[str, Any]]:
+    """The graph of a ``.pt2`` file, its parameters, buffers and constants by name, and what it says of itself: the
+    extra file ``manikin.json``, empty without one.
 
-    Sample inputs and extra files, which torch would unpickle or keep, are not looked at.
+    Sample inputs and other extra files, which torch would unpickle or keep, are not looked at.
 
     Raises:
         DataError: it holds pickled objects or compiled code; says which.
@@ -59,7 +61,10 @@ def read_archive(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
                 if file not in files:  # weights that share their numbers share a file
                     files[file] = _numbers(read(f"data/{folder}/{file}"), entry["tensor_meta"])
                 tensors[name] = _shaped(files[file], entry)
-        return json.loads(read(_GRAPH)), tensors
+        about = json.loads(read(extra)) if (extra := f"extra/{ABOUT}") in members else {}
+        if not isinstance(about, dict):
+            raise TypeError(f"{ABOUT} is no table")
+        return json.loads(read(_GRAPH)), tensors, about
 
 
 def _unpickled(content: bytes, name: str) -> dict[str, torch.Tensor]:

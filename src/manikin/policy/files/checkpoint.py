@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from manikin.data.recording.format import flatten
+from manikin.env.interface import BatchEnv
 from manikin.errors import AssetError, ConfigError, DataError
 from manikin.policy.files.archive import read_archive
 from manikin.policy.files.program import Program
 from manikin.policy.network import NetworkPolicy
+from manikin.policy.trained import check_trained_for
 
-__all__ = ["load_policy"]
+__all__ = ["load_policy", "program_policy"]
 
 
 class _Module(torch.nn.Module):
@@ -23,13 +25,16 @@ class _Module(torch.nn.Module):
     Args:
         program: of the file.
         name: for errors.
+        about: what the file says of itself.
 
     Attributes:
         takes: the observation that it was exported with, by name.
+        about: what it was trained for, as its run's ``policy.safetensors`` says it; empty where the file does not say.
     """
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, name: str, about: Mapping[str, Any]) -> None:
         super().__init__()
+        self.about = dict(about)
         self.takes, self._run, self._name = flatten(program.takes), program, name
 
     def forward(self, observation: Any) -> Any:
@@ -76,7 +81,8 @@ def load_policy(path: str | Path) -> NetworkPolicy:
     if not path.is_file():
         raise AssetError(f"no file {path}")
     try:
-        module = _Module(Program(*read_archive(path), path.name), path.name)
+        graph, tensors, about = read_archive(path)
+        module = _Module(Program(graph, tensors, path.name), path.name, about)
         width = len(next(iter(module.takes.values())))
     except DataError as error:
         raise DataError(
@@ -89,3 +95,20 @@ def load_policy(path: str | Path) -> NetworkPolicy:
             f"{path} was not written by torch.export.save ({kind}): see manikin.policy.files.checkpoint"
         ) from None
     return NetworkPolicy(module, width=width, fixed=True, name=path.stem)
+
+
+def program_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
+    """A function from an environment to the policy of a file. Where the file says what it was trained for, as those of
+    ``manikin train`` do, the environment must be that one, as for :func:`~manikin.policy.trained.trained_policy`.
+
+    Raises:
+        AssetError, DataError: as :func:`load_policy`. The function raises :class:`ConfigError` where the environment is
+            another one.
+    """
+    network = load_policy(path)
+
+    def make(env: BatchEnv) -> NetworkPolicy:
+        check_trained_for(env, network.module.about, path)  # type: ignore[arg-type]
+        return network
+
+    return make
