@@ -249,7 +249,8 @@ def task_class(word: str | type[Task]) -> type[Task]:
     Raises:
         UnknownNameError: no such id or class; lists what there is.
         AssetError: no such file.
-        ConfigError: the package that offers it cannot be loaded, or has no such task.
+        ConfigError: the package that offers it cannot be loaded, or has no such task; a file without a class's name has
+            no task, or several.
     """
     if not isinstance(word, str):
         return word
@@ -300,11 +301,17 @@ def _load(module: str, attribute: str) -> type[Task]:
         for n, v in vars(loaded).items()
         if isinstance(v, type) and issubclass(v, Task) and v is not Task and v.__module__ == loaded.__name__
     }
-    if not attribute and len(tasks) == 1:
-        return next(iter(tasks.values()))
-    if attribute not in tasks:
-        raise UnknownNameError(f"task class in {module}", attribute, tasks)
-    return tasks[attribute]
+    if attribute in tasks:
+        return tasks[attribute]
+    # the only one, or the only one of this name where the file calls it otherwise: Mine = in_apartments(HomePick, ...)
+    found = {task for task in tasks.values() if attribute in ("", task.__qualname__)}
+    if len(found) == 1:
+        return found.pop()
+    if not attribute:
+        if not tasks:
+            raise ConfigError(f"{module} has no task class: write one that derives from manikin.Task")
+        raise ConfigError(f"{module} has several task classes: name one, {' or '.join(f'{module}:{n}' for n in tasks)}")
+    raise UnknownNameError(f"task class in {module}", attribute, tasks)
 
 
 @functools.cache

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import manikin
+from manikin.assets.python_file import class_place
+from manikin.env.registry import task_class
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.homes.episodes import home_of
@@ -21,6 +23,7 @@ from manikin.tasks.home.doors.fronts import fronts
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.navigate import HomeNavigate
 from manikin.tasks.home.pick import HomePick
+from manikin.tasks.home.place import HomePlace
 from manikin.tasks.home.scene import surfaces, yaw_of
 from manikin.tasks.tabletop.pick_cube import PickCube
 
@@ -144,3 +147,63 @@ def test_the_yaw_in_plain_numbers_is_that_of_tensors() -> None:
     quats = torch.randn(50, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     quats = quats / quats.norm(dim=1, keepdim=True)
     assert torch.allclose(torch.tensor([yaw_of(one) for one in quats.tolist()]).double(), quat_to_yaw(quats), atol=1e-6)
+
+
+OWN = """
+from manikin.tasks.home import in_apartments
+from manikin.tasks.home.doors.open import HomeOpen
+{lines}
+"""
+
+
+def _own(folder: Path, *lines: str) -> str:
+    file = folder / "mine.py"
+    file.write_text(OWN.format(lines="\n".join(lines)))
+    return str(file)
+
+
+def test_a_task_made_in_a_file_of_ones_own_is_taken_from_there(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    word = _own(tmp_path, 'Mine = in_apartments(HomeOpen, "apartment11", "apartment3")')
+    task = task_class(word)
+    assert issubclass(task, HomeOpen) and task.layouts == ("apartment11", "apartment3")
+    assert class_place(task) == "mine.py:HomeOpen", "where a recording says that it is"
+    for place in ("mine.py:HomeOpen", "mine.py:Mine"):
+        assert task_class(place).layouts == task.layouts
+    assert class_place(in_apartments(HomeOpen, "apartment3")) is None, "made inside a function, found by nobody"
+    with pytest.raises(UnknownNameError, match=r"unknown task class in mine.py 'Min'. Did you mean 'Mine'"):
+        task_class("mine.py:Min")
+
+
+def test_a_file_with_no_task_or_several_says_so(tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"mine.py has no task class"):
+        task_class(_own(tmp_path))
+    word = _own(tmp_path, *(f'{name} = in_apartments(HomeOpen, "apartment{name[1]}")' for name in ("A1", "A2")))
+    with pytest.raises(ConfigError, match=r"several task classes: name one, .*mine.py:A1 or .*mine.py:A2"):
+        task_class(word)
+    with pytest.raises(UnknownNameError, match="Valid: A1, A2"):
+        task_class(f"{word}:HomeOpen")
+
+
+@pytest.mark.parametrize(
+    "kind, config, said",
+    [
+        (HomeOpen, {"mechanism": "either"}, "open the drawer or the fridge"),
+        (HomeOpen, {"mechanism": "fridge"}, "open the fridge"),
+        (HomeOpen, {}, "open the drawer"),
+        (HomeClose, {"mechanism": "fridge"}, "close the fridge"),
+        (HomePick, {}, "pick up the object and bring the arm back to rest"),
+        (HomePick, {"objects": ("024_bowl", "013_apple")}, "pick up the object and bring the arm back to rest"),
+        (HomePick, {"objects": ("024_bowl",)}, "pick up the bowl and bring the arm back to rest"),
+        (HomePlace, {"objects": ("002_master_chef_can",)}, "put the master chef can down at the marked place"),
+    ],
+)
+def test_what_the_configuration_fixes_is_in_the_instruction(kind, config, said) -> None:
+    assert kind(config, layout="apartment3").instruction.startswith(said)
+
+
+def test_an_environment_says_what_the_configuration_fixes() -> None:
+    env = manikin.make("HomeOpen-v1", num_envs=1, config={"mechanism": "fridge"}, autoreset="disabled", threads=1)
+    env.reset(seed=3)
+    assert env.instruction == ["open the fridge"]
+    env.close()

@@ -93,6 +93,9 @@ class HandlingTask(Task):
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         self.labels = subtask_labels(self.subtask, force_limit=self.config.force_limit)
+        if len(self.config.objects) == 1:  # 024_bowl
+            thing = self.config.objects[0].partition("_")[2].replace("_", " ")
+            self.instruction = self.instruction.replace("the object", f"the {thing}")  # type: ignore[misc]  # likewise
         if self.config.size_seen:
             told = Quantity("m", "object", "of the box around it")
             self.observations = {**STATE, "object_size": told}  # type: ignore[misc]  # of this one, not of its class

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import inspect
 import math
 import re
 from collections.abc import Sequence
@@ -237,6 +238,8 @@ def in_apartments(task: type[Task], *names: str) -> type[Task]:
         names: built-in apartments of any seed (``apartment11``), scenes of ReplicaCAD (``v3_sc0_staging_00``). The
             episode's seed modulo their number says which it is.
 
+    The class belongs to the file or module that calls this, so that commands take it from there (``my_tasks.py``).
+
     Raises:
         ConfigError: the task is not one of a home, or no apartment is named.
         AssetError: ReplicaCAD is not there.
@@ -251,5 +254,14 @@ def in_apartments(task: type[Task], *names: str) -> type[Task]:
         for name in others:
             if name not in known:
                 raise UnknownNameError("apartment", name, known)
-    about = {"layouts": names, "__doc__": task.__doc__, "__module__": task.__module__}
+    frame = inspect.currentframe()
+    caller = frame and frame.f_back
+    assert caller is not None
+    within = "" if caller.f_code.co_name == "<module>" else f"{caller.f_code.co_name}.<locals>."
+    about = {
+        "layouts": names,
+        "__doc__": task.__doc__,
+        "__module__": caller.f_globals.get("__name__", "__main__"),
+        "__qualname__": within + task.__name__,
+    }
     return type(task.__name__, (task,), about)

@@ -101,6 +101,9 @@ class MechanismTask(Task):
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         self.labels = subtask_labels(self.subtask, force_limit=self.config.force_limit)
+        if self.config.mechanism in KINDS:
+            told = self.instruction.replace("the drawer or the fridge", f"the {self.config.mechanism}")
+            self.instruction = told  # type: ignore[misc]  # of this one, not of its class
 
     def scene(self, b: SceneBuilder) -> MechanismHandles:
         word = self.config.mechanism
