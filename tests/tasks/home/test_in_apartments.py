@@ -11,6 +11,7 @@ import torch
 
 import manikin
 from manikin.assets.python_file import class_place
+from manikin.data.replay.environment import recorded_task
 from manikin.env.registry import task_class
 from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.eval.runner import run_episodes
@@ -171,6 +172,8 @@ def test_a_task_made_in_a_file_of_ones_own_is_taken_from_there(tmp_path, monkeyp
     for place in ("mine.py:HomeOpen", "mine.py:Mine"):
         assert task_class(place).layouts == task.layouts
     assert class_place(in_apartments(HomeOpen, "apartment3")) is None, "made inside a function, found by nobody"
+    recorded = {"task": "HomeOpen-v1", "task_class": "mine.py:HomeOpen"}
+    assert recorded_task(recorded, trust=True).layouts == task.layouts, "and not the built-in task of that id"
     with pytest.raises(UnknownNameError, match=r"unknown task class in mine.py 'Min'. Did you mean 'Mine'"):
         task_class("mine.py:Min")
 
