@@ -20,6 +20,9 @@ def at(x: float, y: float, z: float) -> list[list[float]]:
     return [[1, 0, 0, x], [0, 1, 0, y], [0, 0, 1, z], [0, 0, 0, 1]]
 
 
+NAN = at(float("nan"), 0, 0)
+
+
 def raw(**changes: Any) -> dict[str, Any]:
     """One episode: two bowls and a can; the second bowl is to be brought somewhere."""
     return {
@@ -107,6 +110,18 @@ def test_a_published_file_is_read(data_root: Path, tmp_path: Path) -> None:
         ({"rigid_objs": [["024_bowl.object_config.json", IDENTITY]]}, r"no object '024_bowl_:0001'.*024_bowl \(1\)"),
         ({"rigid_objs": [["024_bowl.object_config.json", [[1, 2], [3, 4]]]]}, r"shape \(2, 2\), not \(4, 4\)"),
         ({"ao_states": {"fridge": {"door": 1}}}, "episode 0: invalid literal"),
+        ({"ao_states": {"fridge": {"2": float("inf")}}}, "joint 2 of fridge has a number that is not finite"),
+        ({"rigid_objs": [["024_bowl.object_config.json", NAN]] * 2}, "the pose of 024_bowl.* has a number that is not"),
+        ({"targets": {"024_bowl_:0001": NAN}}, "the goal of 024_bowl_:0001 has a number that is not finite"),
+        ({"start_position": [0, 1]}, r"start_position has the shape \(2,\), not \(3,\)"),
+        ({"start_position": [0, 1, float("nan")]}, "start_position has a number that is not finite"),
+        (
+            {"goal_receptacles": [["a", None]] * 2},
+            "goal_receptacles has 2 entries; it needs .*each goal: 024_bowl_:0001",
+        ),
+        ({"target_receptacles": [["a", None]] * 3}, "target_receptacles has 3 entries; it needs one for each goal"),
+        ({"markers": [{"name": "a", "type": "articulated_object"}]}, "episode 0: lacks 'params'"),
+        ({"name_to_receptacle": ["a"]}, "episode 0: 'list' object has no attribute"),
     ],
 )
 def test_a_bad_episode_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:

@@ -50,8 +50,11 @@ class RearrangeEpisode:
         objects: (name, pose (4, 4) in the world) of each object, in the file's order. Two of one name are two.
         goals: object, as ``NAME_:NUMBER`` -> pose (4, 4) of its goal, in the order of the subtasks.
         joints: articulation, as ``NAME_:NUMBER`` -> number of a link -> position of its joint [m, rad].
-        start: (3,) [m] where the robot starts.
-        start_receptacles, goal_receptacles: per goal, the object that it lies on or is brought to, and its link.
+        start: (3,) [m] where the robot starts; 0 in files that do not say.
+        start_receptacles, goal_receptacles: per goal, the object that it lies on or is brought to, and its link; empty
+            in files that do not say.
+        lies_on: object, as ``NAME_:NUMBER`` -> receptacle in which it lies, as ``OWNER_:NUMBER|RECEPTACLE``.
+        markers: (name, articulation, name of its link) of each marked place of an articulation.
         raw: the file's own words.
     """
 
@@ -63,6 +66,8 @@ class RearrangeEpisode:
     start: np.ndarray
     start_receptacles: tuple[tuple[str, int | None], ...]
     goal_receptacles: tuple[tuple[str, int | None], ...]
+    lies_on: Mapping[str, str]
+    markers: tuple[tuple[str, str, str], ...]
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
@@ -89,7 +94,7 @@ def read_rearrange(path: str | Path) -> list[RearrangeEpisode]:
     """The episodes of a file.
 
     Raises:
-        DataError: it cannot be read, or an episode lacks what it needs, or has a goal of an object that is not there.
+        DataError: it cannot be read; for an episode as :func:`parse_rearrange`.
     """
     raw = _read(path)
     episodes = raw["episodes"] if isinstance(raw, dict) and "episodes" in raw else [raw]
@@ -113,7 +118,8 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
         where: what an error says about where they are from.
 
     Raises:
-        DataError: it lacks what it needs, or has a goal of an object that is not there.
+        DataError: it lacks what it needs, has a goal of an object that is not there, a number that is not finite, or
+            more or fewer receptacles than goals.
     """
     if not isinstance(raw, dict):
         raise DataError(f"{where}: not an episode")
@@ -122,16 +128,27 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
         raise DataError(f"{where}: lacks {', '.join(missing)}")
     try:
         labels = list(raw["info"].get("object_labels", raw["targets"]))
-        objects = tuple([(name.removesuffix(_SUFFIX), _of_object(pose)) for name, pose in raw["rigid_objs"]])
-        goals = {name: _upright(raw["targets"][name]) for name in labels}
-        joints = {name: {int(k): float(q) for k, q in of.items()} for name, of in raw.get("ao_states", {}).items()}
-        sides = [
-            tuple([(str(name), None if link is None else int(link)) for name, link in raw.get(key, ())])
-            for key in ("target_receptacles", "goal_receptacles")
-        ]
-        start = _UP[:3, :3] @ np.asarray(raw.get("start_position", (0, 0, 0)), float)
+        for name in labels:
+            if name not in raw["targets"]:
+                raise ValueError(f"no goal of {name!r}")
+        objects = tuple([(name.removesuffix(_SUFFIX), _of_object(pose, name)) for name, pose in raw["rigid_objs"]])
+        goals = {name: _upright(raw["targets"][name], f"the goal of {name}") for name in labels}
+        joints = {
+            name: {int(k): float(_finite(q, (), f"joint {k} of {name}")) for k, q in of.items()}
+            for name, of in raw.get("ao_states", {}).items()
+        }
+        sides = [_of_goals(raw, key, goals) for key in ("target_receptacles", "goal_receptacles")]
+        start = _UP[:3, :3] @ _finite(raw.get("start_position", (0, 0, 0)), (3,), "start_position")
+        lies_on = {str(name): str(place) for name, place in raw.get("name_to_receptacle", {}).items()}
+        markers = tuple(
+            [
+                (str(one["name"]), str(one["params"]["object"]), str(one["params"]["link"]))
+                for one in raw.get("markers", ())
+                if one["type"] == "articulated_object"
+            ]
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{where}: {error if not isinstance(error, KeyError) else f'no goal of {error}'}") from None
+        raise DataError(f"{where}: {f'lacks {error}' if isinstance(error, KeyError) else error}") from None
     episode = RearrangeEpisode(
         number=str(raw["episode_id"]),
         scene=Path(raw["scene_id"]).name.removesuffix(".scene_instance.json"),
@@ -141,6 +158,8 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
         start=start,
         start_receptacles=sides[0],
         goal_receptacles=sides[1],
+        lies_on=lies_on,
+        markers=markers,
         raw=raw,
     )
     for name in goals:
@@ -148,16 +167,30 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
     return episode
 
 
-def _upright(pose: Any) -> np.ndarray:
-    matrix = np.asarray(pose, float)
-    if matrix.shape != (4, 4):
-        raise ValueError(f"a pose has the shape {matrix.shape}, not (4, 4)")
-    return _UP @ matrix
+def _finite(values: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
+    array = np.asarray(values, float)
+    if array.shape != shape:
+        raise ValueError(f"{what} has the shape {array.shape}, not {shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} has a number that is not finite")
+    return array
 
 
-def _of_object(pose: Any) -> np.ndarray:
+def _upright(pose: Any, what: str) -> np.ndarray:
+    return _UP @ _finite(pose, (4, 4), what)
+
+
+def _of_object(pose: Any, name: str) -> np.ndarray:
     """Objects' own frames have y upwards in the file, too."""
-    return _upright(pose) @ _UP.T
+    return _upright(pose, f"the pose of {name}") @ _UP.T
+
+
+def _of_goals(raw: Mapping[str, Any], key: str, goals: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]:
+    """The receptacle of each goal; none at all in files that do not say."""
+    found = tuple([(str(name), None if link is None else int(link)) for name, link in raw.get(key, ())])
+    if found and len(found) != len(goals):
+        raise ValueError(f"{key} has {len(found)} entries; it needs one for each goal: {', '.join(goals)}")
+    return found
 
 
 def pose_in_file(pose: np.ndarray) -> list[list[float]]:

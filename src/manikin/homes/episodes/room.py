@@ -12,8 +12,8 @@ import torch
 
 from manikin.errors import UnknownNameError
 from manikin.homes.apartment import Apartment, Mechanism
+from manikin.homes.episodes.reach import Reach
 from manikin.homes.episodes.rules import LongTask
-from manikin.homes.free_space import CELL, FreeSpace, free_space
 from manikin.homes.furnish import furnish
 from manikin.homes.objects import HOME_OBJECTS
 from manikin.scene.builder import SceneBuilder
@@ -22,7 +22,6 @@ from manikin.spec.physics import Physics
 
 __all__ = ["Row", "Room"]
 
-RADIUS, ARM = 0.32, (0.56, 0.8)  # [m] of Fetch, for which stands are asked; see manikin.tasks.home.scene
 _BELOW = 0.1  # [m] under a receptacle's box in which its surface is looked for
 _ABOVE = 0.001  # [m] over the surface an object is put down
 _DEEP = 0.0005  # [m] that two things may overlap
@@ -64,7 +63,7 @@ class Room:
             for joint, value in positions.items():
                 start[model.joint(f"{mechanism}/{joint}").qposadr[0]] = value
         self._start = start
-        self._away = _distance_to_drive(free_space(home, radius=RADIUS, arm=ARM, joints=self.joints))
+        self._reach = Reach(home, self.joints)
 
     def choose(self, names: list[list[str]]) -> list[Row]:
         """Give each row its objects, all of them put away; fewer lists than rows are repeated."""
@@ -103,9 +102,7 @@ class Room:
 
     def drives_near(self, place: np.ndarray) -> bool:
         """Whether the robot can drive to within the task's distance of a place (3,), as the crow flies."""
-        origin, away = self._away
-        cell = np.clip(np.rint((place[:2] - origin) / CELL).astype(int), 0, np.array(away.shape) - 1)
-        return bool(away[tuple(cell)] < self.task.near)
+        return self._reach.away(place) < self.task.near
 
 
 class Row:
@@ -211,10 +208,3 @@ def _without_looks(home: Apartment) -> Apartment:
         mechanisms.append(replace(one, model=model))
     fixtures = tuple(replace(one, looks=()) for one in home.fixtures)
     return replace(home, fixtures=fixtures, mechanisms=tuple(mechanisms))
-
-
-def _distance_to_drive(free: FreeSpace) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (2,) of the map, and (nx, ny) [m] from each cell to the nearest one where the robot can drive."""
-    from scipy import ndimage
-
-    return free.origin, ndimage.distance_transform_edt(~free.inside) * CELL

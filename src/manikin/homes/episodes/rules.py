@@ -17,7 +17,7 @@ from manikin.homes.apartment import Apartment
 from manikin.homes.built_in import VARIATIONS, apartment
 from manikin.homes.objects import OBJECT_SETS
 
-__all__ = ["COLLECTIONS", "LONG_TASKS", "SPLITS", "Errand", "LongTask", "home_of", "places", "scene_names"]
+__all__ = ["COLLECTIONS", "LONG_TASKS", "NEAR", "SPLITS", "Errand", "LongTask", "home_of", "places", "scene_names"]
 
 # Patterns of receptacles' names: of the built-in apartments, then of ReplicaCAD.
 _COUNTER = ("counter/left", "counter/right", "counter/worktop", "*_counter_left_*", "*_counter_right_*")
@@ -30,6 +30,10 @@ _OPEN = (
 )
 _SHELF = ("fridge/middle", "*_aabb_middlefrl_apartment_refrigerator")
 _DRAWER = ("counter/drawer*", "*_drawer_right_top_*")
+
+
+NEAR = 1.5
+"""[m] from an object or goal within which the robot can drive to a place."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class LongTask:
     clutter_names: tuple[str, ...]
     clutter_places: tuple[str, ...]
     fridge: float = 0.0
-    near: float = 1.5
+    near: float = NEAR
     inner: float = 0.5
     least_way: float = 0.5
     settle: float = 5.0

@@ -12,6 +12,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from manikin.data.formats.homes.check import check_episode
+from manikin.data.formats.homes.names import furniture, in_file, link_of
 from manikin.data.formats.rearrange import (
     HandleFrame,
     PlannedSubtask,
@@ -20,13 +22,12 @@ from manikin.data.formats.rearrange import (
     parse_rearrange,
     pose_in_file,
 )
-from manikin.errors import DataError, SceneError, UnknownNameError
+from manikin.errors import DataError, UnknownNameError
 from manikin.homes import Apartment, Fixture, Mechanism
 from manikin.homes.episodes import HomeEpisode
-from manikin.homes.objects import home_objects
 from manikin.tasks.home.rules import SEQUENCES
 
-__all__ = ["check_episode", "habitat_episode", "subtask_plans"]
+__all__ = ["habitat_episode", "subtask_plans"]
 
 # Handles of ReplicaCAD's drawers and of its fridge as Habitat has them, in the frame of the link [m].
 _MARKERS = {"kitchen_counter": (0.3, 0.0, 0.0), "fridge": (0.1, -0.62, 0.2)}
@@ -52,12 +53,12 @@ def habitat_episode(episode: HomeEpisode, home: Apartment) -> RearrangeEpisode:
                 continue
             frame = _handle_frame(one, joint)
             link = one.model.bodies[1 + frame.link].name
-            params = {"offset": list(frame.offset), "link": link, "object": _in_file(one.name)}
+            params = {"offset": list(frame.offset), "link": link, "object": in_file(one.name)}
             markers.append({"name": f"{joint}_push_point", "type": "articulated_object", "params": params})
     states: dict[str, dict[str, float]] = {}
     for mechanism, positions in episode.joints.items():
-        links = {joint: _link_of(_thing(home, _in_file(mechanism)), joint) for joint in positions}
-        states[_in_file(mechanism)] = {str(links[joint]): value for joint, value in positions.items()}
+        links = {joint: link_of(furniture(home, in_file(mechanism)), joint) for joint in positions}
+        states[in_file(mechanism)] = {str(links[joint]): value for joint, value in positions.items()}
     raw = {
         "episode_id": str(episode.number),
         "scene_id": f"{_FOLDER}/configs/scenes/{episode.scene}{_SUFFIX}" if foreign else f"{episode.scene}{_SUFFIX}",
@@ -80,32 +81,6 @@ def habitat_episode(episode: HomeEpisode, home: Apartment) -> RearrangeEpisode:
     return parse_rearrange(raw, f"episode {episode.number} of {episode.task}")
 
 
-def check_episode(episode: RearrangeEpisode, home: Apartment) -> None:
-    """Refuse an episode that does not fit an apartment.
-
-    Raises:
-        UnknownNameError: it names an object or a piece of furniture that is not there; lists what is.
-        SceneError: a goal is outside of the apartment.
-    """
-    home_objects(tuple(episode.copies))
-    for handle, link in (*episode.start_receptacles, *episode.goal_receptacles):
-        thing = _thing(home, handle)
-        if isinstance(thing, Mechanism) and (link is None or not 0 <= link < len(thing.model.bodies) - 1):
-            names = [f"{k} ({body.name})" for k, body in enumerate(thing.model.bodies[1:])]
-            raise UnknownNameError(f"link of {handle}", str(link), names)
-    for handle, positions in episode.joints.items():
-        thing = _thing(home, handle)
-        for number in positions:
-            _joint_at(thing, number)
-    for name, pose in episode.goals.items():
-        if not (np.array(home.low) < pose[:2, 3]).all() or not (pose[:2, 3] < np.array(home.high)).all():
-            x, y, z = pose[:3, 3]
-            raise SceneError(
-                f"the goal of {name} at ({x:.2f}, {y:.2f}, {z:.2f}) m is outside of {home.name}, which goes from "
-                f"{home.low} to {home.high} m"
-            )
-
-
 def subtask_plans(
     task: str,
     split: str,
@@ -123,20 +98,17 @@ def subtask_plans(
         home_of: the apartment of a scene's name.
 
     Raises:
-        UnknownNameError: an episode names what its apartment does not have.
-        DataError: an episode has another number of targets than the task.
+        UnknownNameError: no such task.
+        DataError: an episode has another number of targets than the task, or does not say in which receptacles they
+            and their goals are.
+        See also :func:`check_episode`.
     """
-    home_of, order = functools.lru_cache(maxsize=4)(home_of), SEQUENCES[task]
+    if task not in SEQUENCES:
+        raise UnknownNameError("long task", task, SEQUENCES)
+    order = SEQUENCES[task]
     out: dict[str, list[TaskPlan]] = {"sequential": []}
-    for n, episode in enumerate(episodes):
-        if len(episode.goals) != order.count("pick"):
-            raise DataError(
-                f"episode {episode.number} has {len(episode.goals)} targets; {task} has {order.count('pick')}"
-            )
-        home = home_of(episode.scene)
-        check_episode(episode, home)
+    for n, (episode, of_target) in enumerate(zip(episodes, _of_targets(task, episodes, home_of), strict=True)):
         names = (f"{episode.scene}{_SUFFIX}", f"{split}/{task}/episode_{episode.number}.json")
-        of_target = [_of_target(episode, home, k) for k in range(len(episode.goals))]
         previous = None
         for found in of_target:
             start, goal = found["pick"].goal, found["place"].goal
@@ -154,6 +126,29 @@ def subtask_plans(
             sequence.append(_named(one, f"{task}-sequential-{split}-{n}-{k}", keep=False))
         out["sequential"].append(TaskPlan(*names, tuple(sequence)))
     return out
+
+
+def _of_targets(
+    task: str, episodes: Sequence[RearrangeEpisode], home_of: Callable[[str], Apartment]
+) -> list[list[dict[str, PlannedSubtask]]]:
+    """The subtasks of each target of each episode, worked out apartment by apartment: its map takes longest."""
+    count, home_of = SEQUENCES[task].count("pick"), functools.lru_cache(maxsize=1)(home_of)
+    found: dict[int, list[dict[str, PlannedSubtask]]] = {}
+    for n in sorted(range(len(episodes)), key=lambda n: (episodes[n].scene, n)):
+        episode = episodes[n]
+        if len(episode.goals) != count:
+            raise DataError(f"episode {episode.number} has {len(episode.goals)} targets; {task} has {count}")
+        sides = {"target_receptacles": episode.start_receptacles, "goal_receptacles": episode.goal_receptacles}
+        for key, side in sides.items():
+            if not side:
+                raise DataError(f"episode {episode.number} lacks {key}, of which plans are made")
+        home = home_of(episode.scene)
+        check_episode(episode, home)
+        found[n] = [_of_target(episode, home, k) for k in range(count)]
+        for name, subtasks in zip(episode.goals, found[n], strict=True):
+            if "open" in SEQUENCES[task] and "open" not in subtasks:
+                raise DataError(f"episode {episode.number}: {name} lies in nothing that opens, and {task} opens it")
+    return [found[n] for n in range(len(episodes))]
 
 
 def _named(subtask: PlannedSubtask, uid: str, *, keep: bool = True) -> PlannedSubtask:
@@ -190,7 +185,7 @@ def _of_target(episode: RearrangeEpisode, home: Apartment, k: int) -> dict[str, 
 
 def _opened_by(home: Apartment, handle: str, link: int | None) -> HandleFrame | None:
     """The drawer or door that gives way to a receptacle; None where there is none."""
-    thing = _thing(home, handle)
+    thing = furniture(home, handle)
     if not isinstance(thing, Mechanism) or link is None:
         return None
     if thing.kind == "fridge":
@@ -201,7 +196,7 @@ def _opened_by(home: Apartment, handle: str, link: int | None) -> HandleFrame | 
 
 def _corners(home: Apartment, of: tuple[str, int | None], goal: np.ndarray) -> tuple[tuple[float, ...], ...]:
     """(4, 3) [m] the lower face of that receptacle of a thing's link in or over which a goal is."""
-    thing = _thing(home, of[0])
+    thing = furniture(home, of[0])
     link = thing.model.bodies[1 + (of[1] or 0)].name if isinstance(thing, Mechanism) else ""
     best: tuple[float, np.ndarray] = (np.inf, np.zeros((4, 3)))
     for one in thing.receptacles:
@@ -221,43 +216,16 @@ def _owner(home: Apartment, receptacle: str) -> list[Any]:
     """Name in a file of what a receptacle belongs to, and the number of its link; None of what has no joints."""
     thing, box = home.receptacle(receptacle)
     if isinstance(thing, Fixture):
-        return [_in_file(thing.name), None]
-    return [_in_file(thing.name), [body.name for body in thing.model.bodies[1:]].index(box.link)]
-
-
-def _in_file(name: str) -> str:
-    """``fridge_:0000``: ReplicaCAD's things have numbers, built-in ones are alone of their name."""
-    stem, _, count = name.partition(":")
-    return f"{stem}_:{count or '0000'}"
-
-
-def _thing(home: Apartment, handle: str) -> Fixture | Mechanism:
-    """The furniture of a name in a file."""
-    all_things: tuple[Fixture | Mechanism, ...] = (*home.fixtures, *home.mechanisms)
-    things = {_in_file(one.name): one for one in all_things}
-    if handle not in things:
-        raise UnknownNameError(f"furniture of {home.name}", handle, things)
-    return things[handle]
-
-
-def _link_of(thing: Fixture | Mechanism, joint: str) -> int:
-    """The number of the link that a joint moves."""
-    bodies = thing.model.bodies[1:] if isinstance(thing, Mechanism) else []
-    return next(k for k, body in enumerate(bodies) if any(one.name == joint for one in body.joints))
-
-
-def _joint_at(thing: Fixture | Mechanism, link: int) -> str:
-    """The joint that moves a link."""
-    moved = {_link_of(thing, joint): joint for joint in thing.joints} if isinstance(thing, Mechanism) else {}
-    if link not in moved:
-        raise UnknownNameError(f"link of {thing.name} that moves", str(link), [str(k) for k in moved])
-    return moved[link]
+        return [in_file(thing.name), None]
+    return [in_file(thing.name), [body.name for body in thing.model.bodies[1:]].index(box.link)]
 
 
 def _handle_frame(thing: Mechanism, joint: str) -> HandleFrame:
     stem, _, count = thing.name.partition(":")
-    link = _link_of(thing, joint)
-    x, y, z = _MARKERS[thing.kind] if count else map(float, thing.model.site(f"handle/{joint}").pos)
+    link, site = link_of(thing, joint), thing.model.site(f"handle/{joint}")
+    if site is None or (count and thing.kind not in _MARKERS):
+        raise DataError(f"{joint} of {thing.name} has no handle, of which plans are made")
+    x, y, z = _MARKERS[thing.kind] if count else map(float, site.pos)
     return HandleFrame(
         kind="kitchen_counter" if thing.kind == "counter" else thing.kind,
         name=f"{stem}-{int(count or 0)}",
