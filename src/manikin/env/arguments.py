@@ -79,24 +79,39 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
         if lacking := [what for what in task.robot_needs if not _has(selection, what)]:
             raise ConfigError(
                 f"{task.id} needs a robot with {' and '.join(task.robot_needs)}, and {one!r} has no "
-                f"{' and no '.join(lacking)}; it takes {', '.join(_able(task)) or 'none of the built-in robots'}"
+                f"{' and no '.join(lacking)}; it takes {', '.join(_able(task))}"
             )
     return word, chosen
 
 
 def _able(task: type[Task] | Task) -> list[str]:
-    """Words of the robots that have what a task needs; a gripper that it needs is put on every arm with a flange."""
+    """Words of the robots that have what a task needs, and those that it is tested with: a hand on an arm is not
+    looked for. A gripper that it needs is put on every arm with a flange."""
+    if task.robots_named:
+        return list(task.robots_named)
     held = next((f"+{what}" for what in task.robot_needs if what in grippers()), "")
-    words = [f"{name}{held}" for name in (arms() if held else every_robot()) if not held or robot(name).arm.flange_body]
-    return [word for word in words if all(_has(robot(word), what) for what in task.robot_needs)]
+    names = arms() if held or "arm" in task.robot_needs else every_robot()
+    words = [f"{name}{held}" for name in names if not held or robot(name).arm.flange_body]
+    able = [word for word in words if all(_has(robot(word), what) for what in task.robot_needs)]
+    return [*able, *(word for word in task.robots if word not in able)]
 
 
 def _has(selection: RobotSelection, what: str) -> bool:
-    """Whether a robot has ``feet``, a ``gripper`` on one of its tools, a measurement of its centre of mass
-    (``measures_centre``), or a group, tool or gripper of that name."""
+    """Whether a robot has what a word of :attr:`Task.robot_needs` says."""
     spec = selection.arm
+    kind, _, name = what.partition(" ")
+    if name == "base":
+        return kind == spec.base.kind or (kind == "held" and not spec.base.loose)
+    if name in ("feet", "joints") and kind.isdigit():
+        return len(getattr(spec, name)) == int(kind)
+    if name and kind in ("link", "keyframe"):
+        return name in ([link.name for link in spec.links] if kind == "link" else spec.keyframes)
     if what in ("feet", "measures_centre"):
         return bool(getattr(spec, what))
+    if what == "servos that hold it up":
+        return spec.stands
+    if what == "tool":
+        return bool(spec.tools)
     tools = [tool.gripper for tool in spec.tools.values()] if len(spec.tools) > 1 else [selection.gripper]
     hands = [hand for hand in tools if isinstance(hand, GripperSpec)]
     if what == "gripper":

@@ -155,9 +155,13 @@ class Task:
         robots: robot words that the task is tested with; the first is the default.
         robot_count: how many robots it takes; ``scene`` calls ``b.robot`` that often. With several, name them
             ``robot0``, ``robot1``, and what each of them observes ``robot0_tcp_pose`` and so on.
-        robot_needs: what a robot must have for the task: "feet", "gripper", "measures_centre", or a group, tool or
-            gripper of that name ("fingers", "left", "stick"); a robot without it is refused with the names of those
-            that have it.
+        robot_needs: what a robot must have for the task: "feet", "gripper", "tool", "measures_centre" or "servos that
+            hold it up"; so many of something ("2 feet", "7 joints"); a kind of base ("free base", "vertical base", or
+            "held base" for one that is fixed or drives); a link or keyframe ("link foot", "keyframe forward"); or a
+            group, tool or gripper of that name ("fingers", "left", "stick"). A robot without it is refused with the
+            names of those that have it.
+        robots_named: the robot words that such an error names; () is all built-in ones that have what is needed. For a
+            task that also needs to know its robot.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).
         control, control_hz, physics: defaults that ``make`` can override.
         robot_control: arm name -> control, where it is another one for it (a mobile robot's base by velocity).
@@ -185,6 +189,7 @@ class Task:
     robots: ClassVar[tuple[str, ...]] = ("panda",)
     robot_count: ClassVar[int] = 1
     robot_needs: ClassVar[tuple[str, ...]] = ()
+    robots_named: ClassVar[tuple[str, ...]] = ()
     robot_config: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     control: ClassVar[str] = "joint_delta_pos"
     robot_control: ClassVar[Mapping[str, str]] = {}

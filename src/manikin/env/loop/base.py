@@ -54,6 +54,7 @@ class Loop:
     def __init__(self, made: Assembly) -> None:
         options, builder, task = made.options, made.builder, made.task
         self.task, self.h, self.world, self.robot = task, made.h, made.world, made.driven
+        self.robot_word = made.robot_word
         self.controller, self.scope, self.dresser = made.controller, builder.scope, made.dresser
         self.variables, self.variations = builder.variables, builder.variations
         self.num_envs, self.substeps, self.horizon = options.num_envs, made.substeps, made.horizon
@@ -100,7 +101,8 @@ class Loop:
             SceneError: what it was told to draw cannot be drawn, such as from a range whose ends are swapped.
         """
         try:
-            self.task.start(self.h, episode)
+            with arguments.naming_robots(self.task, self.robot_word):
+                self.task.start(self.h, episode)
         except ManikinError:
             raise
         except ValueError as error:

@@ -116,6 +116,7 @@ class OpenCabinetDrawer(Task):
     horizon_s = 5.0
     instruction = "open the marked drawer of the cabinet"
     robots = ("panda", "fetch")
+    robot_needs = ("arm", "tool", "keyframe forward")
     robot_control: ClassVar[Mapping[str, str]] = {
         "fetch": "base: base_vel, torso: joint_delta_pos, arm: joint_delta_pos"
     }

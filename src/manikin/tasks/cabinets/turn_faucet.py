@@ -61,6 +61,7 @@ class TurnFaucet(Task):
     horizon_s = 10.0
     instruction = "turn the dark switch of the faucet until it is open"
     robots = ("panda",)
+    robot_needs = ("arm", "tool", "keyframe forward", "keyframe raised")
     layouts = tuple(FAUCETS)
     labels = Labels(
         events=(

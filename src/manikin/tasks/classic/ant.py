@@ -32,6 +32,7 @@ class AntWalk(GaitTask):
     id = "AntWalk-v1"
     instruction = "walk along x"
     robots = ("ant",)
+    robot_needs = (*GaitTask.robot_needs, "free base")
     reward_terms = {
         "walk": "moves x stands x small: dm_control's tolerances of the speed along x (from 0 to the speed, linear), "
         "of the torso's height (0.55 m, margin a quarter of it), and of the actions, scaled to at least 4/5"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -44,7 +45,7 @@ class GaitTask(Task):
     control_hz = 40.0
     physics = Physics(hz=200.0)
     terminate = False
-    robot_needs = ("feet", "legs", "measures_centre")
+    robot_needs: ClassVar[tuple[str, ...]] = ("feet", "legs", "measures_centre")
     labels = GAIT
     observations = {
         "up": Quantity("1", "", "the world's z axis in the frame of the torso"),

@@ -45,6 +45,7 @@ class HopperStand(GaitTask):
     id = "HopperStand-v1"
     instruction = "stand up on one leg"
     robots = ("hopper",)
+    robot_needs = (*GaitTask.robot_needs, "vertical base", "4 joints", "link torso", "link foot")
     horizon_s = 24.0
     control_hz = 25.0
     observations = {

@@ -28,6 +28,7 @@ class _Humanoid(GaitTask):
     """What all three tasks have: how the robot stands, and the part of the reward that is for that."""
 
     robots = ("humanoid",)
+    robot_needs = (*GaitTask.robot_needs, "free base", "2 feet")
 
     @dataclass(frozen=True)
     class Config(GaitTask.Config):

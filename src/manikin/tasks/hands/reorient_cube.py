@@ -79,6 +79,7 @@ class ReorientCube(Task):
     instruction = "turn the cube in the hand as the cube beside it is turned"
     robots = ("shadow", "allegro")
     robot_needs = ("palm", "ff", "mf", "rf", "th")
+    robots_named = ("allegro", "shadow")  # that it knows how to hold
     control = "joint_target_delta_pos"  # with the measured positions as reference, a hand would sink by its weight
     robot_config = {"allegro": {"half_size": 0.035, "mass": 0.108}}
     labels = Labels(

@@ -73,6 +73,7 @@ class RotateInHand(Task):
     instruction = "turn what lies in the hand, anticlockwise seen from the tip of the axis"
     robots = ("allegro",)
     robot_needs = ("palm", "ff", "rf", "th")
+    robots_named = ("allegro", "allegro_left")  # that it knows how to hold
     labels = Labels(
         events=(Event("turned", "is_turned"), Event("dropped", "fail"), Event("success", "success")),
         success=(Mode("success", "not dropped"), Mode("success_then_dropped", "otherwise")),

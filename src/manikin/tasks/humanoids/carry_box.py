@@ -21,7 +21,7 @@ class CarryBox(TransportBox):
 
     id = "CarryBox-v1"
     robots = ("h1_upper_body",)
-    robot_needs = ("torso", "left", "right", "gripper")
+    robot_needs = ("torso", "h1_hand_left", "h1_hand_right", "gripper")
     stand = (-0.1, 0.0, 0.975)
     table = (0.829028571, 0.414514286, 0.425)
     view = ((1.6, -1.0, 2.0), (0.0, 0.0, 1.05))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -65,7 +66,7 @@ class LeggedTask(Task):
     robot_control = {"h1": LEGS_ABOUT_REST, "g1": LEGS_ABOUT_REST}
     control_hz = 50.0
     physics = Physics(hz=200.0, integrator="Euler", cone="pyramidal", solref=(0.01, 1.0), iterations=20)
-    robot_needs = ("feet", "legs")
+    robot_needs: ClassVar[tuple[str, ...]] = ("feet", "legs", "free base", "servos that hold it up")
     labels = LABELS
     observations = {
         "turn_rate": Quantity("rad/s", "base"),
@@ -177,7 +178,11 @@ class LeggedTask(Task):
     @per_step
     def asked(self, h: LeggedHandles) -> Tensor:
         """(n, joints of the legs) [rad] commanded last, less the positions at rest."""
-        return (h.robot.ctrl - self._rest)[:, self._legs]
+        return self.commanded(h)[:, self._legs] - self._rest[self._legs]
+
+    def commanded(self, h: LeggedHandles) -> Tensor:
+        """(n, joints) [rad] last, without a gripper's."""
+        return h.robot.ctrl[:, : len(self._rest)]
 
     # ---- what is judged ----------------------------------------------------------------------------------------------
 
@@ -203,7 +208,7 @@ class LeggedTask(Task):
     @per_step
     def effort(self, h: LeggedHandles) -> Tensor:
         """(n,) mean over all joints of the squared share of its torque that a servo asks for."""
-        return ((h.robot.ctrl - h.robot.arm_qpos) * self._share).clamp(-1.0, 1.0).square().mean(1)
+        return ((self.commanded(h) - h.robot.arm_qpos) * self._share).clamp(-1.0, 1.0).square().mean(1)
 
     def advance(self, h: LeggedHandles) -> None:
         self._look(h, h.robot.root_pose)  # first, since what is read of the physics is read anew after it

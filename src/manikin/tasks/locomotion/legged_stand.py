@@ -33,6 +33,7 @@ class LeggedStand(LeggedTask):
     id = "LeggedStand-v1"
     instruction = "keep standing"
     robots = ("h1", "g1")
+    robot_needs = (*LeggedTask.robot_needs, "2 feet")
     robot_config = {"h1": {"low": 0.8, "high": 1.2}, "g1": {"low": 0.5, "high": 1.0}}
     horizon_s = 20.0
     reward_terms = {"stand": "1 while it stands"}

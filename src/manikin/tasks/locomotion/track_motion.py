@@ -54,7 +54,7 @@ class TrackMotion(LeggedTask):
     id = "TrackMotion-v1"
     instruction = "move as shown"
     robots = ("h1",)
-    robot_needs = ("feet", "legs")
+    robots_named = ("h1",)  # whose motions are built in
     control = f"joint_pos:about=rest,step={STEP}"
     robot_control = {}
     horizon_s = 10.0
@@ -143,7 +143,7 @@ class TrackMotion(LeggedTask):
     @per_step
     def asked(self, h: LeggedHandles) -> Tensor:
         """(n, joints) [rad] commanded last, less the positions at rest."""
-        return h.robot.ctrl - self._rest
+        return self.commanded(h) - self._rest
 
     @per_step
     def joints_off(self, h: TrackMotionHandles) -> Tensor:

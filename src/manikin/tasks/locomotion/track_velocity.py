@@ -109,7 +109,7 @@ class TrackVelocity(LeggedTask):
         most = torch.tensor([c.most_speed, c.most_speed, c.most_turn])
         h.commands.set(ep.rng.uniform("commands", -1.0, 1.0, h.commands.shape) * most)
         h.impulses.set(ep.rng.uniform("pushes", -c.push_speed, c.push_speed, h.impulses.shape))
-        h.before.set((h.robot.ctrl - self._rest)[:, self._legs])
+        h.before.set(self.asked(h))
 
     # ---- commands ----------------------------------------------------------------------------------------------------
 

@@ -73,7 +73,7 @@ class PushT(Task):
     table in every twentieth episode; here it starts at 0.06 m. ManiSkill3 moves the points of the T to the goal's
     raster, which leaves holes in a turned T, so that it covers too little; here each point of the goal asks whether the
     T is there, and ``published_overlap`` gives the other. The place for the stick's end that ManiSkill3 draws and never
-    asks for is left out.
+    asks for is left out. An arm other than the Panda starts at its keyframe ``rest``.
     """
 
     id = "PushT-v1"
@@ -153,7 +153,9 @@ class PushT(Task):
 
     def start(self, h: PushTHandles, ep: Episode) -> None:
         c, n = self.config, h.n
-        h.robot.set_qpos(torch.tensor(_START) + ep.rng.normal("robot/qpos", 0.0, c.noise, (7,)))
+        arm = h.robot.arm
+        rest = torch.tensor(_START if arm.name == "panda" else arm.keyframes["rest"])
+        h.robot.set_qpos(rest + ep.rng.normal("robot/qpos", 0.0, c.noise, (len(rest),)))
         shift = ep.rng.uniform("tee/xy", torch.tensor(c.spawn_low), torch.tensor(c.spawn_high), (8, 2))
         yaw = ep.rng.uniform("tee/yaw", -math.pi, math.pi, (8, 1))
         away = norm(shift) + wrap_to_pi(yaw[..., 0] - c.goal_yaw).abs() * _TURN

@@ -44,6 +44,7 @@ class RollBall(Task):
     horizon_s = 7.0
     instruction = "roll the blue ball into the green disc at the other end of the table"
     robots = ("panda",)
+    robot_needs = ("arm", "tool", "held base")
     reward_max = 30.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),

@@ -42,6 +42,7 @@ class Door(StagedTask):
     id = "Door-v2"
     family = "cabinets"
     instruction = "turn the lever and pull the door open"
+    robot_needs = ("arm", "tool", "held base")
     reward_max = 1.0
     observations = {
         **TCP,

@@ -73,6 +73,7 @@ class PickSingleYCB(Task):
     horizon_s = 3.5
     instruction = "pick up the object and hold it at the green goal"
     robots = ("panda",)
+    robot_needs = ("arm", "gripper", "keyframe raised")
     labels = transport()
     reward_max = 6.0
     observations = {

@@ -40,6 +40,7 @@ class PullCube(Task):
     horizon_s = 2.5
     instruction = "pull the cube back into the red disc"
     robots = ("panda", "ur5e", "xarm7")
+    robot_needs = ("arm", "tool", "held base")
     reward_max = 3.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),

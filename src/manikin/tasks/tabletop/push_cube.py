@@ -40,6 +40,7 @@ class PushCube(Task):
     horizon_s = 2.5
     instruction = "push the cube forward into the red disc"
     robots = ("panda",)
+    robot_needs = ("arm", "tool", "held base")
     reward_max = 4.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
