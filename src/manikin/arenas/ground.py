@@ -9,10 +9,12 @@ import mujoco
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["View", "ground"]
+__all__ = ["HUMAN_FOVY", "View", "ground"]
 
 View = tuple[tuple[float, float, float], tuple[float, float, float]]
 """Where a camera is and what it looks at [m]."""
+HUMAN_FOVY = 1.0
+"""Field of view of ``human_camera``, whose picture is square [rad]."""
 
 
 def ground(b: SceneBuilder, *, height: float, base_camera: View, human_camera: View) -> None:
@@ -38,6 +40,6 @@ def ground(b: SceneBuilder, *, height: float, base_camera: View, human_camera: V
     b.spec.visual.headlight.diffuse = (0.35, 0.35, 0.35)
     b.camera(CameraSpec(name="base_camera", pos=base_camera[0], target=base_camera[1], fovy=math.pi / 2))
     human = CameraSpec(
-        name="human_camera", pos=human_camera[0], target=human_camera[1], fovy=1.0, width=512, height=512
+        name="human_camera", pos=human_camera[0], target=human_camera[1], fovy=HUMAN_FOVY, width=512, height=512
     )
     b.camera(human)

@@ -91,6 +91,7 @@ class Apartment:
         walls: in the world's frame.
         fixtures, mechanisms: furniture.
         notes: what is missing or replaced, one sentence each.
+        view: where ``human_camera`` is and what it looks at [m]; None for a place from which all of it is seen.
 
     Raises:
         SceneError: two things or two receptacles have one name, a receptacle's link is not in its mechanism, or the
@@ -104,6 +105,7 @@ class Apartment:
     fixtures: tuple[Fixture, ...] = ()
     mechanisms: tuple[Mechanism, ...] = ()
     notes: tuple[str, ...] = ()
+    view: tuple[Vec3, Vec3] | None = None
     _owners: dict[str, tuple[Fixture | Mechanism, Receptacle]] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -92,6 +92,7 @@ def apartment(seed: int = 0) -> Apartment:
     fixtures += more
     mechanisms += mechanism
     low, high = (-living, kitchen) if side > 0 else (-kitchen, living)
+    x, y, size = (low + high) / 2, depth / 2, max(high - low, depth)
     return Apartment(
         name=f"apartment{seed}",
         low=(low, 0.0),
@@ -99,6 +100,7 @@ def apartment(seed: int = 0) -> Apartment:
         walls=_walls(draw, low, high, depth),
         fixtures=tuple(fixtures),
         mechanisms=tuple(mechanisms),
+        view=((x, y - 0.25 * size, 1.05 * size), (x, y, 0.0)),  # as tasks of released versions show it
     )
 
 

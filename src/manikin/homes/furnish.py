@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from manikin.arenas.ground import ground
+from manikin.arenas.ground import HUMAN_FOVY, View, ground
 from manikin.errors import UnknownNameError
 from manikin.homes.apartment import Apartment, Mechanism
 from manikin.math import quat_mul, quat_rotate
@@ -15,8 +17,13 @@ from manikin.scene.builder import SceneBuilder
 from manikin.scene.handles import Part
 from manikin.scene.handles.articulation import Articulation
 from manikin.scene.shapes import SURFACE
+from manikin.spec.camera import look_at
+from manikin.spec.links import Vec3
 
 __all__ = ["Home", "furnish"]
+
+_ABOVE: Vec3 = (0.0, -0.25, 1.05)  # from the middle of an apartment to the camera that shows it
+_ROOM = 1.03  # times as far as it has to be
 
 
 @dataclass(frozen=True)
@@ -67,12 +74,12 @@ def furnish(b: SceneBuilder, apartment: Apartment) -> Home:
     way. Robots and objects collide with all of it.
     """
     (x0, y0), (x1, y1) = apartment.low, apartment.high
-    x, y, size = (x0 + x1) / 2, (y0 + y1) / 2, max(x1 - x0, y1 - y0)
+    x, y = (x0 + x1) / 2, (y0 + y1) / 2
     ground(
         b,
         height=0.0,
         base_camera=((x0 + 0.3, y0 + 0.3, 2.2), (x, y, 0.5)),
-        human_camera=((x, y - 0.25 * size, 1.05 * size), (x, y, 0.0)),
+        human_camera=apartment.view or _overview(apartment),
     )
     for direction in ((0.3, 0.2, -0.93), (-0.2, -0.3, -0.93)):
         b.spec.worldbody.add_light(
@@ -97,6 +104,22 @@ def furnish(b: SceneBuilder, apartment: Apartment) -> Home:
                 _surface(geom)
         mechanisms[one.name] = b.articulation(one.name, model, pos=one.pos, quat=one.quat)
     return Home(apartment, fixtures, mechanisms)
+
+
+def _overview(apartment: Apartment) -> View:
+    """A view from above, from the side of small y, near enough for all corners of the walls' box to be just in it."""
+    top = max((wall.pos[2] + wall.size[2] for wall in apartment.walls), default=0.0)
+    low, high = np.array([*apartment.low, 0.0]), np.array([*apartment.high, top])
+    middle = (low + high) / 2
+    corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * (high - low) / 2
+    right, down, ahead = (corners @ look_at(_ABOVE, (0, 0, 0))).T
+    distance = (np.maximum(np.abs(right), np.abs(down)) / math.tan(HUMAN_FOVY / 2) - ahead).max() * _ROOM
+    return _vec(middle + distance * np.array(_ABOVE) / np.linalg.norm(_ABOVE)), _vec(middle)
+
+
+def _vec(values: np.ndarray) -> Vec3:
+    x, y, z = map(float, values)
+    return x, y, z
 
 
 def _surface(geom: object) -> None:
