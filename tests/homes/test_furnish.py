@@ -10,11 +10,14 @@ import pytest
 import torch
 
 import manikin
+from furnished import corners_in_picture
 from manikin.env.task import Quantity, Task
 from manikin.errors import SceneError, UnknownNameError
-from manikin.homes import Home, Starts, apartment, free_space, furnish
+from manikin.homes import Apartment, Home, Starts, apartment, free_space, furnish
+from manikin.homes.kitchens import KITCHENS, kitchen
 from manikin.robots import robot
 from manikin.scene.handles import Robot
+from manikin.spec.prop import Shape
 
 SEEDS = {"first": 0, "second": 1, "third": 2}
 RADIUS, TRIES = 0.3, 30
@@ -137,3 +140,15 @@ def test_a_robot_without_room_or_without_a_base_is_named() -> None:
     arm = robot("panda")
     with pytest.raises(SceneError, match="panda has no base that drives"):
         Starts(home, free, (arm.arm, arm.gripper, False))
+
+
+def test_the_view_for_people_has_all_of_a_home() -> None:
+    """Of any shape; built-in apartments keep the view of their tasks' versions."""
+    box = [Shape(type="box", size=(0.05, 0.05, 1.2), pos=(x, 0, 1.2)) for x in (0, 1)]
+    for high in ((1.0, 9.0), (9.0, 1.0), (4.0, 4.0)):
+        seen = np.abs(corners_in_picture(Apartment(name="any", low=(0, 0), high=high, walls=tuple(box))))
+        assert 0.9 < seen.max() < 1.0
+    for name in KITCHENS:
+        assert np.abs(corners_in_picture(kitchen(name))).max() < 1.0
+    home = apartment(0)
+    assert home.view is not None and home.view[0][2] == pytest.approx(1.05 * (home.high[0] - home.low[0]))
