@@ -1,7 +1,8 @@
 """ReplicaCAD's scene instances as apartments. The data are the user's (MANIKIN_DATA/replicacad); CC BY-NC 4.0.
 
 Files have y up; manikin has z up: all poses are turned by 90 degrees about x. The walls of the stages are
-not in the data. They are put around the scene's navigation mesh and its furniture.
+not in the data. Outer ones are put around the floor: the scene's navigation mesh, that of the empty apartment, and the
+furniture. Inner ones stand in the slits of the empty apartment's mesh; upper stairs and landing are no floor.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import functools
 import json
 import math
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from manikin.assets import urdf
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, DataError, ManikinError, UnknownNameError
 from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
-from manikin.homes.footprints import footprints, hull
+from manikin.homes.footprints import hull, outlines
 from manikin.homes.joinery import DRAG
-from manikin.homes.navmesh import read_navmesh
-from manikin.homes.shell import shell_around
+from manikin.homes.navmesh import NavigationMesh, read_navmesh
+from manikin.homes.partitions import partitions
+from manikin.homes.shell import HEIGHT, shell_around
 from manikin.scene.shapes import add_shapes
 from manikin.spec.links import Quat, Vec3
 from manikin.spec.prop import Mesh, Shape
@@ -47,7 +49,8 @@ _BARS: tuple[tuple[str, str, Vec3, Vec3, float], ...] = (
 _BAR, _POST = 0.009, 0.007  # [m] radii
 _SUFFIX = ".scene_instance.json"
 _PASSED_OVER = ("rug", "mat", "carpet")  # a robot drives over these, so they are only seen
-_HIGH = 2.0  # [m] what hangs higher does not say where walls are
+_PLAN = "empty_stage"  # the mesh of the same rooms without furniture, which says where their walls are
+_STAIRS = 1.1  # [m] what reaches higher is upper stairs and landing, where the meshes of the staging scenes end
 _BOARD = 0.02  # [m] half thickness of what stands in
 _UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up becomes z up
 
@@ -115,19 +118,28 @@ def _read(scene: str, root: Path, path: Path, _changed: int) -> Apartment:
             raise
         raise DataError(f"{path} is no scene instance: {error!r}") from error
     mesh = read_navmesh(root / "navmeshes" / f"{navigation}.navmesh")
-    standing = _standing(fixtures, mechanisms)
-    shell = shell_around([hull(p[:, :2]) for p in mesh.polygons], mesh.radius, standing)
+    plan = root / "navmeshes" / f"{_PLAN}.navmesh"
+    driven, bare = _floor(mesh), _floor(read_navmesh(plan)) if plan.is_file() else []
+    standing = _footprints(fixtures, mechanisms)
+    low = [polygon for polygons in standing.values() for polygon in polygons]
+    shell = shell_around([*driven, *bare], mesh.radius, low)
+    inner = partitions(driven, mesh.radius, low, height=HEIGHT, plan=bare, outer=shell.outlines)
     things: list[Fixture | Mechanism] = [*fixtures, *mechanisms]
-    within = shell.contains(np.array([thing.pos[:2] for thing in things]).reshape(-1, 2))
-    notes += [f"{thing.name} is outside of the walls" for thing, is_in in zip(things, within, strict=True) if not is_in]
+    outside = {
+        thing.name
+        for thing in things
+        if not shell.contains(np.array([thing.pos[:2]])).any()
+        and not any(map(shell.meets, standing.get(thing.name, ())))
+    }
+    notes += [f"{name} is left out, as it is outside of the walls" for name in sorted(outside)]
     notes.append(f"walls stand around the navigation mesh and the furniture, in place of {stage}")
     return Apartment(
         name=scene,
         low=shell.corners[0],
         high=shell.corners[1],
-        walls=shell.walls,
-        fixtures=tuple(fixtures),
-        mechanisms=tuple(mechanisms),
+        walls=(*shell.walls, *inner),
+        fixtures=tuple(one for one in fixtures if one.name not in outside),
+        mechanisms=tuple(one for one in mechanisms if one.name not in outside),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -337,8 +349,14 @@ def _scale(spec: mujoco.MjSpec, scale: float) -> None:
             joint.range = np.array(joint.range) * scale
 
 
-def _standing(fixtures: Sequence[Fixture], mechanisms: Sequence[Mechanism]) -> Iterator[np.ndarray]:
-    """Footprints of all that collides below the walls' height."""
+def _floor(mesh: NavigationMesh) -> list[np.ndarray]:
+    """The polygons of a mesh, without those of the upper stairs."""
+    lowest = min(float(polygon[:, 2].min()) for polygon in mesh.polygons)
+    return [hull(polygon[:, :2]) for polygon in mesh.polygons if polygon[:, 2].max() < lowest + _STAIRS]
+
+
+def _footprints(fixtures: Sequence[Fixture], mechanisms: Sequence[Mechanism]) -> dict[str, list[np.ndarray]]:
+    """Footprints of all that collides below the walls' height, by the name of the thing."""
     spec = mujoco.MjSpec()
     for fixture in fixtures:
         body = spec.worldbody.add_body(name=fixture.name, pos=fixture.pos, quat=fixture.quat)
@@ -361,4 +379,7 @@ def _standing(fixtures: Sequence[Fixture], mechanisms: Sequence[Mechanism]) -> I
     model = spec.compile()
     data = mujoco.MjData(model)
     mujoco.mj_kinematics(model, data)
-    yield from footprints(model, data, low=0.01, high=_HIGH)
+    out: dict[str, list[np.ndarray]] = {}
+    for geom, polygon in outlines(model, data, low=0.01, high=HEIGHT).items():
+        out.setdefault(model.body(model.geom_bodyid[geom]).name.split("/")[0], []).append(polygon)
+    return out

@@ -1,4 +1,9 @@
-"""Walls of an apartment whose own are missing, from where a robot may drive and what stands there."""
+"""Outer walls of an apartment whose own are missing, from where a robot may drive and what stands there.
+
+They follow the outline of the floor. Notches and bumps narrower than 0.4 m are straightened, and so are the slits that
+inner walls leave (see :mod:`manikin.homes.partitions`). Furniture that reaches out of a straight outline gets a
+rectangular niche, so that no wall cuts it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +16,13 @@ from manikin.errors import DataError
 from manikin.homes.free_space import cover
 from manikin.spec.prop import Shape
 
-__all__ = ["Shell", "shell_around"]
+__all__ = ["HEIGHT", "Shell", "shell_around"]
 
 _CELL = 0.05  # [m]
-_THICK, _HEIGHT = 0.05, 2.4  # [m] half thickness, height
-_SMOOTH = 0.4  # [m] notches and bumps that are narrower disappear
+HEIGHT = 2.4  # [m]
+_THICK = 0.05  # [m] half thickness
+_SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+_SMOOTH, _NOTCH = 0.4, 0.2  # [m] narrower notches and bumps disappear; narrower notches beside furniture do
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +46,22 @@ class Shell:
         (x0, y0), (x1, y1) = self.origin + (where.min(0) - 0.5) * _CELL, self.origin + (where.max(0) + 0.5) * _CELL
         return (float(x0), float(y0)), (float(x1), float(y1))
 
+    @property
+    def outlines(self) -> list[np.ndarray]:
+        """Corners (4, 2) [m] of each wall, counter-clockwise."""
+        return [np.add(wall.pos[:2], np.multiply(wall.size[:2], _SQUARE)) for wall in self.walls]
+
     def contains(self, points: np.ndarray) -> np.ndarray:
         """(n,) bool, whether points (n, 2) [m] are within the walls."""
         cells = np.rint((np.asarray(points, float) - self.origin) / _CELL).astype(int)
         cells = np.clip(cells, 0, np.array(self.floor.shape) - 1)  # a margin of the grid is not floor
         return self.floor[cells[:, 0], cells[:, 1]]
+
+    def meets(self, polygon: np.ndarray) -> bool:
+        """Whether a convex polygon is within the walls or reaches in; corners (k, 2) [m], counter-clockwise."""
+        touched = np.zeros_like(self.floor)
+        cover(touched, polygon, self.origin, _CELL)
+        return bool((touched & self.floor).any())
 
 
 def shell_around(driven: Iterable[np.ndarray], radius: float, standing: Iterable[np.ndarray]) -> Shell:
@@ -70,11 +88,15 @@ def shell_around(driven: Iterable[np.ndarray], radius: float, standing: Iterable
     for polygon in driven:
         cover(floor, polygon, origin, _CELL)
     floor = ndimage.distance_transform_cdt(~floor, "chessboard") * _CELL <= radius  # which keeps corners square
+    square, notch = (np.ones((round(width / _CELL),) * 2, bool) for width in (_SMOOTH, _NOTCH))
+    taken = np.zeros(size, bool)
     for polygon in standing:
-        cover(floor, polygon, origin, _CELL)
-    square = np.ones((round(_SMOOTH / _CELL),) * 2, bool)
-    floor = ndimage.binary_fill_holes(ndimage.binary_closing(floor, square))
+        cover(taken, polygon, origin, _CELL)
+    floor = ndimage.binary_fill_holes(ndimage.binary_closing(floor | taken, square))
     floor = ndimage.binary_opening(floor, square)
+    for where in ndimage.find_objects(ndimage.label(taken & ~floor)[0]):  # walls go around what would stand in them
+        floor[where] = True
+    floor = ndimage.binary_fill_holes(ndimage.binary_closing(floor, notch))
     parts, _ = ndimage.label(floor)
     floor = parts == 1 + int(np.argmax(np.bincount(parts.ravel())[1:]))
     walls = [_wall(axis, side, *run, origin) for axis in (0, 1) for side in (-1, 1) for run in _runs(floor, axis, side)]
@@ -97,6 +119,6 @@ def _wall(axis: int, side: int, line: int, first: int, last: int, origin: np.nda
     across = origin[axis] + (line + side * 0.5) * _CELL + side * _THICK
     along = origin[1 - axis] + (first + last) / 2 * _CELL
     reach = (last - first + 1) / 2 * _CELL
-    pos = (across, along, _HEIGHT / 2) if axis == 0 else (along, across, _HEIGHT / 2)
-    half = (_THICK, reach, _HEIGHT / 2) if axis == 0 else (reach, _THICK, _HEIGHT / 2)
+    pos = (across, along, HEIGHT / 2) if axis == 0 else (along, across, HEIGHT / 2)
+    half = (_THICK, reach, HEIGHT / 2) if axis == 0 else (reach, _THICK, HEIGHT / 2)
     return Shape(type="box", size=half, pos=tuple(map(float, pos)), rgba=(0.93, 0.92, 0.88, 1))  # type: ignore[arg-type]
