@@ -148,10 +148,10 @@ def _largest(grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     depth = np.zeros(grid.shape[1] + 1, int)  # how many cells up to this row; the last column ends every run
     for row, line in enumerate(grid):
         depth[:-1] = np.where(line, depth[:-1] + 1, 0)
-        if not line.any():
-            continue
+        columns = np.flatnonzero(line)
+        columns = np.union1d(columns, columns + 1)  # with the one that ends each run
         open_: list[tuple[int, int]] = []  # columns where a rectangle begins, and its depth, which grows
-        for column, value in enumerate(depth.tolist()):
+        for column, value in zip(columns.tolist(), depth[columns].tolist(), strict=True):
             start = column
             while open_ and open_[-1][1] >= value:
                 start, deep = open_.pop()
