@@ -49,8 +49,8 @@ def partitions(
         outer: corners of other walls, likewise; what ends less than 0.3 m before one is made longer.
 
     Returns:
-        Boxes that stand on the floor, turned about z at most. None touches ``standing``; each is ``radius`` or more
-        away from ``plan``, and from ``driven`` less 5 cm at most.
+        Boxes that stand on the floor, turned about z at most. None touches ``standing``. To a cell of 2 cm,
+        each is ``radius`` or more away from ``plan``, and from ``driven`` less 5 cm at most.
     """
     from scipy import ndimage
 
