@@ -1,4 +1,4 @@
-"""An apartment alone in MuJoCo, as it stands at the beginning."""
+"""An apartment alone in MuJoCo, as it stands at the beginning, and what of it stands in something else."""
 
 from __future__ import annotations
 
@@ -30,3 +30,25 @@ def corners_in_picture(home: Apartment) -> np.ndarray:
     seen = (corners - data.cam_xpos[camera]) @ data.cam_xmat[camera].reshape(3, 3)
     assert (seen[:, 2] < 0).all()  # MuJoCo's cameras look along -z
     return seen[:, :2] / -seen[:, 2:] / np.tan(np.radians(model.cam_fovy[camera]) / 2)
+
+
+def overlaps(home: Apartment, most: float = 1.1e-3, *, colliding: bool = False) -> list[tuple[str, str, float]]:
+    """Pairs of closed pieces of furniture that reach into one another by more than ``most`` [m], handles aside, and the
+    gap [m], which is below 0: MuJoCo's own distance. With ``colliding``, of what collides alone."""
+    model, data = built(home)
+    names = [model.body(model.body_rootid[b]).name.split("/")[0] for b in model.geom_bodyid]
+    geoms = [g for g in range(1, model.ngeom) if "handle/" not in model.geom(g).name]
+    if colliding:
+        geoms = [g for g in geoms if model.geom_contype[g] or model.geom_conaffinity[g]]
+    pieces = {thing.name for thing in (*home.fixtures, *home.mechanisms)}
+    geoms = [g for g in geoms if names[g] in pieces]
+    reach = data.geom_xpos[geoms], model.geom_rbound[geoms]
+    found = []
+    for i, one in enumerate(geoms):
+        near = np.linalg.norm(reach[0][i + 1 :] - reach[0][i], axis=1) < reach[1][i + 1 :] + reach[1][i]
+        for k in np.flatnonzero(near):
+            two = geoms[i + 1 + k]
+            gap = mujoco.mj_geomDistance(model, data, one, two, 0.01, None)
+            if names[one] != names[two] and gap < -most:
+                found.append((names[one], names[two], gap))
+    return found

@@ -11,10 +11,10 @@ import mujoco
 import numpy as np
 import pytest
 
-from furnished import built, corners_in_picture
+from furnished import built, corners_in_picture, overlaps
 from manikin.assets.paths import data_root
 from manikin.errors import AssetError, ConfigError, DataError, SceneError, UnknownNameError
-from manikin.homes import Apartment, Mechanism
+from manikin.homes import Mechanism
 from manikin.homes.kitchens import KITCHENS, Colours, assembled, kitchen, robocasa_kitchen
 from manikin.homes.kitchens.appliances import dishwasher, microwave, oven, sink, stove
 from manikin.homes.kitchens.cabinets import cooler, stack
@@ -25,25 +25,6 @@ DATA = data_root()
 ROBOCASA = pytest.mark.skipif(DATA is None or not (DATA / "robocasa").is_dir(), reason="needs MANIKIN_DATA/robocasa")
 ROOM = {"walls": [], "floor": [{"name": "floor", "type": "floor", "size": [2, 2, 0.02], "pos": [2, -2, 0]}]}
 FRONT = (0.8, 0.8, 0.8, 1)
-
-
-def overlaps(home: Apartment) -> list[tuple[str, str, float]]:
-    """Pairs of closed pieces that reach into one another, handles aside, and how far [m]: MuJoCo's own distance."""
-    model, data = built(home)
-    names = [model.body(model.body_rootid[b]).name.split("/")[0] for b in model.geom_bodyid]
-    geoms = [g for g in range(1, model.ngeom) if "handle/" not in model.geom(g).name]
-    pieces = {thing.name for thing in (*home.fixtures, *home.mechanisms)}
-    geoms = [g for g in geoms if names[g] in pieces]
-    reach = data.geom_xpos[geoms], model.geom_rbound[geoms]
-    found = []
-    for i, one in enumerate(geoms):
-        near = np.linalg.norm(reach[0][i + 1 :] - reach[0][i], axis=1) < reach[1][i + 1 :] + reach[1][i]
-        for k in np.flatnonzero(near):
-            two = geoms[i + 1 + k]
-            gap = mujoco.mj_geomDistance(model, data, one, two, 0.01, None)
-            if names[one] != names[two] and gap < -1.1e-3:
-                found.append((names[one], names[two], gap))
-    return found
 
 
 @pytest.mark.parametrize("name", KITCHENS)
@@ -211,3 +192,15 @@ def test_robocasas_kitchens_load_and_say_what_stands_in() -> None:
     for number in (1, 23):
         home = robocasa_kitchen(number, number)
         assert not overlaps(home) and np.abs(corners_in_picture(home)).max() < 1.0
+
+
+@pytest.mark.slow
+@ROBOCASA
+def test_all_of_robocasas_layouts_load_and_nothing_stands_in_anything() -> None:
+    pytest.importorskip("yaml")
+    names = layouts()
+    assert len(names) == 60
+    for layout, style in zip(names, styles(), strict=True):
+        home = robocasa_kitchen(layout, style)
+        assert home.name == f"{layout}/{style}" and home.mechanisms
+        assert not overlaps(home), home.name
