@@ -184,6 +184,16 @@ def test_commands_take_the_file_of_a_robot(folder: Path, capsys: pytest.CaptureF
     assert main(["replay", "a.h5", "--check"]) == 2
     assert "unknown robot 'my_arm'" in capsys.readouterr().err
     assert main(["replay", "a.h5", "--check", "--robot", "my_arm.py"]) == 0
+    robots.forget()
+    words = ["train", "ppo", "PickCube-v2", "--steps", "16", "--minutes", "0", "--no-test", "--out", "run"]
+    small = ["env.num_envs=2", "env.horizon=4", "num_steps=8", "minibatches=2", "hidden=[8]", "critic_hidden=[8]"]
+    assert main([*words, "--robot", "my_arm.py", "--set", *small]) == 0
+    assert 'robot = "my_arm"' in (folder / "run/recipe.toml").read_text()
+    robots.forget()
+    capsys.readouterr()
+    assert main(["train", "--resume", "run", "--no-test"]) == 2
+    assert "unknown robot 'my_arm'" in capsys.readouterr().err
+    assert main(["train", "--resume", "run", "--no-test", "--robot", "my_arm.py"]) == 0
     assert main(["info", "PickCube-v2", "--robot", "six.urdf+panda_hand", "--markdown"]) == 0
     assert main(["replay", "a.h5", "--robot", "panda"]) == 2
     (folder / "empty.py").write_text("")

@@ -15,7 +15,15 @@ import tyro
 
 from manikin.cli.common.compare import compare_runs
 from manikin.cli.common.documented import documented
-from manikin.cli.common.options import ROBOT_FILES, On, RendererWord, TaskOptions, load_robot, load_task
+from manikin.cli.common.options import (
+    ROBOT_FILES,
+    On,
+    RendererWord,
+    TaskOptions,
+    load_robot,
+    load_task,
+    register_robot_file,
+)
 from manikin.cli.common.remember import remember
 from manikin.cli.common.terminal import INTERRUPTED, NOT_GOOD, OK, bar, console, rates_table, show_table
 from manikin.cli.spread.options import SpreadOptions, plain_options, same_options
@@ -101,8 +109,9 @@ def run(options: TrainOptions) -> int:
         raise ConfigError("--on slurm-array spreads the runs of a comparison: give --vary or --seeds")
     torch_device(options.device)
     if options.resume is not None:
-        recipe, seed, device = recipe_of(options.resume)
         _check_resumed(options)
+        register_robot_file(options.robot)  # that the recipe names
+        recipe, seed, device = recipe_of(options.resume)
         begun = {"seed": (options.seed, 0, seed), "device": (options.device, "cpu", device)}
         if options.out or options.seeds or any(one not in (default, was) for one, default, was in begun.values()):
             raise ConfigError(
@@ -110,8 +119,6 @@ def run(options: TrainOptions) -> int:
                 "--seed, --seeds and --device"
             )
         folder = options.resume
-        if options.robot is not None:
-            load_robot(options.robot)  # the file of the robot that the recipe names
         recipe = _limited(recipe, options)
         return train_one(
             out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe)

@@ -21,7 +21,7 @@ from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.random import Streams
 from manikin.learn.common.rollout import Episodes, flat_size
-from manikin.learn.common.settings import Settings
+from manikin.learn.common.settings import TrainerSettings
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.policy.networks.world_model import WorldModel
@@ -30,7 +30,7 @@ __all__ = ["TDMPC2", "Config"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Settings):
+class Config(TrainerSettings):
     """Settings of TD-MPC2. The published model is four times as wide and plans with 512 samples.
 
     Attributes:

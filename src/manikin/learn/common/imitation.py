@@ -18,7 +18,7 @@ from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
 from manikin.learn.common.random import Streams
-from manikin.learn.common.settings import Settings
+from manikin.learn.common.settings import TrainerSettings
 from manikin.learn.common.spent import Spent
 from manikin.learn.common.threads import CORES, torch_threads
 from manikin.learn.common.tree import numbers_of
@@ -29,7 +29,7 @@ __all__ = ["ChunkConfig", "GradientConfig", "Imitation", "ImitationConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientConfig(Settings):
+class GradientConfig(TrainerSettings):
     """Settings of gradient steps on demonstrations.
 
     Attributes:

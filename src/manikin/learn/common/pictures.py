@@ -13,7 +13,7 @@ from torch import Tensor
 from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.learn.common.settings import Settings
+from manikin.learn.common.settings import TrainerSettings
 from manikin.policy.networks.pictures import DEPTH, NUMBERS
 from manikin.sense.pixels import luma
 
@@ -23,7 +23,7 @@ _TOLD = "policy/"  # the group of what a real robot knows
 
 
 @dataclass(frozen=True, kw_only=True)
-class PictureConfig(Settings):
+class PictureConfig(TrainerSettings):
     """Settings of algorithms that learn from pictures. They change nothing where the observation is flat.
 
     Attributes:

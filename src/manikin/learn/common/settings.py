@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from manikin.errors import ConfigError
 
-__all__ = ["RANGES", "Settings"]
+__all__ = ["RANGES", "TrainerSettings"]
 
 _HOLDS: dict[str, Callable[[Any], bool]] = {
     "1 or more": lambda x: x >= 1,
@@ -47,7 +47,7 @@ RANGES: Mapping[str, str] = {name: words for words, names in _NAMES.items() for 
 """Setting -> its range in words. Where 0 or -1 is allowed, the setting's docstring says what it means."""
 
 
-class Settings:
+class TrainerSettings:
     """Base of the settings of all algorithms. Making them checks every number.
 
     Raises:
