@@ -3,6 +3,7 @@
     python benchmarks/experts.py                     # all tasks; twenty minutes on two cores
     python benchmarks/experts.py --task Lift-v2      # one
     python benchmarks/experts.py --task HomeOpen-v1 --config mechanism=fridge --seeds 64
+    python benchmarks/experts.py --task RotateValve-v1 --config level=1 --seeds 64
 
 Success is success at some step of the episode, of the seeds 0, 1, 2, ... Of a task with layouts, such as the eight
 apartments, the seed chooses which; ``--task ID/LAYOUT`` has one of them. The file is written after every task; a run
@@ -34,7 +35,7 @@ BATCH = 32  # rows of a task without layouts
 OUT = Path(__file__).parent / "results" / "experts.json"
 
 
-def rows_of(task: str, seeds: int, config: dict[str, str]) -> BatchEnv:
+def rows_of(task: str, seeds: int, config: dict[str, Any]) -> BatchEnv:
     """An environment that ends nothing. In that of a task with layouts the seed chooses the layout of a row, as for its
     users; ``ID/LAYOUT`` has one of them."""
     if "/" not in task and task_class(task).layouts:
@@ -43,7 +44,7 @@ def rows_of(task: str, seeds: int, config: dict[str, str]) -> BatchEnv:
     return make(task, None, "cpu", min(BATCH, seeds), config=config)
 
 
-def rate(task: str, seeds: int, config: dict[str, str]) -> dict[str, Any]:
+def rate(task: str, seeds: int, config: dict[str, Any]) -> dict[str, Any]:
     """Successes of the expert of a task with these options."""
     began, env = time.perf_counter(), rows_of(task, seeds, config)
     first_success, health = play_expert(env, seeds)
@@ -82,7 +83,8 @@ def main() -> None:
     done |= {"command": f"python benchmarks/experts.py --seeds {args.seeds}", "versions": versions()}
     done["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     entries = done.setdefault("entries", {})
-    config = dict(option.split("=", 1) for option in args.config)
+    words = dict(option.split("=", 1) for option in args.config)
+    config: dict[str, Any] = {name: int(word) if word.isdigit() else word for name, word in words.items()}
     for task in args.task or with_layouts():
         name = "/".join([task, *args.config])
         if (name in entries and not args.again) or not has_expert(task, None):

@@ -142,7 +142,8 @@ def test_resampled_lines_have_the_size_and_even_points() -> None:
         ('<path d="M0 0 1 1" transform="turn(3)"/>', "unknown transform 'turn'; valid: matrix"),
         ('<path d="M0 0 1 1" transform="scale(1 2 3)"/>', "scale takes 1 or 2 numbers, not 3"),
         ("<text>word</text>", r"nothing to draw. It has \['text'\]; drawn are path"),
-        ('<path d="M3 3"/>', "nothing to draw"),
+        ('<path d="M3 3"/>', "nothing to draw. Each path in it is a point, hidden or empty; a line needs two points"),
+        ('<defs><rect width="2" height="1"/></defs>', "Each rect in it is a point, hidden or empty"),
         ("<path", "is not XML"),
     ],
 )

@@ -48,6 +48,11 @@ def read_svg(file: str | Path) -> list[np.ndarray]:
         raise DataError(f"{file}: {error}") from error
     if not lines:
         found = sorted({_tag(each) for each in root.iter()} - {"svg"})
+        if shapes := [tag for tag in found if tag in _SHAPES]:
+            raise DataError(
+                f"{file}: has nothing to draw. Each {' or '.join(shapes)} in it is a point, hidden or empty; a line "
+                "needs two points, as in <path d='M 0 0 L 10 5'/>"
+            )
         raise DataError(f"{file}: has nothing to draw. It has {found}; drawn are {', '.join(_SHAPES)}")
     return [line * (1, -1) for line in lines]
 

@@ -14,7 +14,7 @@ import torch
 
 import manikin
 from manikin.cli import main
-from manikin.errors import DataError
+from manikin.errors import ConfigError, DataError
 from manikin.plan.executor import WaypointExecutor
 from manikin.sim.dots import dot_groups
 
@@ -176,6 +176,35 @@ def test_an_svg_file_is_laid_out_in_its_size_and_a_wrong_one_is_refused(tmp_path
     assert along[:, 1].std() > 0.1  # turned
     with pytest.raises(DataError, match=r"none\.svg: cannot be read"):
         make("DrawSVG-v1", 1, config={"file": str(tmp_path / "none.svg")})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"size": 0.0}, "'size' of DrawSVG-v1 must be positive, but it is 0.0"),
+        ({"spacing": 0.0}, "'spacing' of DrawSVG-v1 must be positive, but it is 0.0"),
+        ({"size": 5.0}, "'size' of DrawSVG-v1 is 5.0 m, .* and the canvas, 0.8 x 1.2 m, has room for 0.38 m there"),
+    ],
+)
+def test_a_drawing_that_does_not_fit_the_canvas_is_refused(given: dict[str, float], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as found:
+        make("DrawSVG-v1", 1, config=given)
+    if "A size of" in str(found.value):
+        fits = float(str(found.value).rpartition("A size of ")[2].partition(" m")[0])
+        make("DrawSVG-v1", 1, config={"size": fits - 0.01}).close()
+
+
+def test_lines_that_are_too_long_for_the_time_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    make("DrawSVG-v1", 1).close()
+    assert not caplog.records
+    file = tmp_path / "circles.svg"
+    circles = (f'<circle cx="{10 * (k % 20)}" cy="{10 * (k // 20)}" r="5"/>' for k in range(400))
+    file.write_text(f"<svg>{''.join(circles)}</svg>")
+    make("DrawSVG-v1", 1, config={"file": str(file)}).close()
+    (record,) = caplog.records
+    # 400 polygons about circles of 1/40 of 0.25 m
+    assert "the lines are 15.2 m long" in record.getMessage() and "101 s and 2024 dots" in record.getMessage()
+    assert "an episode has 25 s" in record.getMessage() and "'dots' is 1000" in record.getMessage()
 
 
 def test_dots_cost_no_physics() -> None:

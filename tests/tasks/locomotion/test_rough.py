@@ -138,3 +138,9 @@ def test_the_flat_floor_lies_below_the_field_that_would_flicker_with_it() -> Non
     model = env.world.scene.model
     assert model.geom("floor").pos[2] == pytest.approx(-0.005)
     assert float(env.task.heights.min()) >= 0.0
+
+
+@pytest.mark.parametrize("hardest", [0.0, -0.5, 5.0])
+def test_the_share_of_patches_is_above_0_and_at_most_1(hardest: float) -> None:
+    with pytest.raises(ConfigError, match=f"'hardest' of TrackVelocityRough-v1 must be above 0 .* it is {hardest}"):
+        manikin.make("TrackVelocityRough-v1", config={"hardest": hardest})

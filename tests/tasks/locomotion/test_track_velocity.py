@@ -318,6 +318,11 @@ def test_what_a_robot_on_legs_needs_is_said() -> None:
         manikin.make("TrackVelocity-v1", robot="panda")
     with pytest.raises(ConfigError, match=r"option 'friction' .* not negative"):
         manikin.make("TrackVelocity-v1", config={"friction": (-0.5, 1.0)})
+    for option, given in (("friction", (2.0, 0.5)), ("friction", (0.0, 1.0)), ("trunk_mass", (1.2, 0.9))):
+        with pytest.raises(
+            ConfigError, match=rf"{option!r} of TrackVelocity-v1 must be two positive factors.*{given[0]}"
+        ):
+            manikin.make("TrackVelocity-v1", config={option: given})
     for option, least in (("latency_s", -0.01), ("command_s", 0.0), ("push_every_s", -1.0)):
         with pytest.raises(ConfigError, match=f"option {option!r} of TrackVelocity-v1 must"):
             manikin.make("TrackVelocity-v1", config={option: least})

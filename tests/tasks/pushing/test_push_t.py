@@ -9,7 +9,9 @@ import pytest
 import torch
 
 import manikin
+from manikin.errors import ConfigError
 from manikin.math import quat_from_yaw, quat_mul, quat_to_matrix, quat_to_yaw
+from manikin.plan.executor import WaypointExecutor
 from manikin.tasks.pushing.push_plan import FlatThing
 from maniskill_rules import covered
 
@@ -179,3 +181,30 @@ def test_the_best_push_brings_it_nearer_and_there_is_none_at_the_goal() -> None:
     torch.testing.assert_close(onward.off[:3], push.off[:3], atol=0.01, rtol=0.0)
     nowhere = thing.best(pos, turn, goal, 0.0, everywhere & (torch.arange(everywhere.shape[1]) == 0))
     assert (nowhere.contact - thing.places(pos, turn)[0][:, 0]).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"points": 0}, "'points' and 'raster' of PushT-v1 must be positive, but they are 0 and 0.3"),
+        ({"raster": 0.0}, "must be positive, but they are 64 and 0.0"),
+        ({"points": 2}, "no point of the raster on the T: 2 points on 0.3 m; their defaults are 64 and 0.3"),
+    ],
+)
+def test_a_raster_without_a_point_on_the_t_is_refused(given: dict[str, float], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        manikin.make("PushT-v1", config=given)
+
+
+@pytest.mark.parametrize("word", ["ur5e+stick", "xarm6+stick"])
+def test_another_arm_starts_at_rest_and_pushes_the_t_home(word: str) -> None:
+    env = manikin.make("PushT-v1", 2, robot=word, config={"noise": 0.0}, autoreset="disabled", terminate=False)
+    env.reset(seed=[1, 2])
+    torch.testing.assert_close(env.h.robot.arm_qpos, env.h.robot.keyframe().expand(2, -1), atol=1e-6, rtol=0)
+    expert, done = WaypointExecutor(env), torch.zeros(2, dtype=torch.bool)
+    for _ in range(env.horizon):
+        *_, info = env.step(expert.act())
+        done |= info["success"]
+        if done.all():
+            break
+    assert done.all()

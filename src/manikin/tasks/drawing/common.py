@@ -17,10 +17,10 @@ from manikin.arenas.table import table
 from manikin.math import norm, pose, yaw_rotate
 from manikin.toolkit import ONE, ZERO, above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
-__all__ = ["DOWN", "TOP", "UP", "Drawing", "DrawingHandles", "Outlined", "OutlinedHandles"]
+__all__ = ["DOWN", "HALF", "MIDDLE", "TOP", "UP", "Drawing", "DrawingHandles", "Outlined", "OutlinedHandles"]
 
 TOP = 0.02  # [m] height of the canvas
-_HALF, _MIDDLE = (0.4, 0.6), (-0.1, 0.0)  # [m] of the canvas
+HALF, MIDDLE = (0.4, 0.6), (-0.1, 0.0)  # [m] of the canvas
 _CAMERA = CameraSpec(name="base_camera", pos=(0.3, 0, 0.8), target=(0, 0, 0.1), fovy=1.2, width=320, height=240)
 UP, DOWN = 0.06, 0.024  # [m] height at which the expert's stick travels, and draws
 _TRACED = 0.01  # [m] the expert has been where a dot is this near
@@ -52,10 +52,10 @@ class Drawing(Task):
         c = self.config
         table(b)
         b.camera(_CAMERA, replace=True)
-        canvas = Shape(type="box", size=(*_HALF, TOP / 2), pos=(*_MIDDLE, TOP / 2), rgba=(0.95, 0.95, 0.93, 1))
+        canvas = Shape(type="box", size=(*HALF, TOP / 2), pos=(*MIDDLE, TOP / 2), rgba=(0.95, 0.95, 0.93, 1))
         b.fixture("canvas", canvas)
-        self._low = torch.tensor([m - half for m, half in zip(_MIDDLE, _HALF, strict=True)])
-        self._high = torch.tensor([m + half for m, half in zip(_MIDDLE, _HALF, strict=True)])
+        self._low = torch.tensor([m - half for m, half in zip(MIDDLE, HALF, strict=True)])
+        self._high = torch.tensor([m + half for m, half in zip(MIDDLE, HALF, strict=True)])
         return DrawingHandles(
             robot=b.robot(),
             ink=b.dots("ink", count=c.dots, radius=c.dot_radius, height=0.002, rgba=(0.1, 0.15, 0.6, 1)),

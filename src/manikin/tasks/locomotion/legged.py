@@ -93,6 +93,13 @@ class LeggedTask(Task):
         c = self.config
         if c.latency_s < 0:
             raise ConfigError(f"option 'latency_s' of {self.id} must not be negative, but it is {c.latency_s}")
+        for option in ("friction", "trunk_mass"):
+            low, high = getattr(c, option)
+            if not 0 < low <= high:
+                raise ConfigError(
+                    f"option {option!r} of {self.id} must be two positive factors, the smaller first, but it is "
+                    f"{(low, high)}"
+                )
         self.floor(b)
         robot = b.robot(
             foot_friction=between(c.friction),

@@ -26,6 +26,7 @@ from manikin import (
     Waypoint,
 )
 from manikin.arenas.table import table
+from manikin.errors import ConfigError
 from manikin.math import atan2, norm, pose, quat_from_rotvec, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 from manikin.spec.prop import Shape
 from manikin.tasks.pushing.push_plan import FlatThing
@@ -139,10 +140,19 @@ class PushT(Task):
             quat=(math.cos(half), 0, 0, math.sin(half)),
             rgba=(0.5, 0.5, 0.5, 1),
         )
+        if c.points < 1 or c.raster <= 0:
+            raise ConfigError(
+                f"options 'points' and 'raster' of {self.id} must be positive, but they are {c.points} and {c.raster}"
+            )
         self._cell = c.raster / c.points
         cells = np.stack(np.meshgrid(*[np.arange(c.points)] * 2, indexing="ij"), 2).reshape(-1, 2)
         middle = (cells + 0.5 - c.points / 2) * self._cell  # (points^2, 2) [m] in the T's frame
         filled = self._published(cells) if c.published_overlap else _in_tee(middle)
+        if not filled.any():
+            raise ConfigError(
+                f"options 'points' and 'raster' of {self.id} put no point of the raster on the T: {c.points} points on "
+                f"{c.raster} m; their defaults are {self.Config.points} and {self.Config.raster}"
+            )
         self._area, self._is_tee = int(filled.sum()), torch.tensor(filled.tolist())
         self._filled = torch.tensor(middle[filled].tolist())
         turn = torch.tensor(c.goal_yaw)
