@@ -164,8 +164,9 @@ def tasks_table() -> str:
 
 
 def expert(task_id: str, measured: dict[str, Any]) -> str:
-    """How often the scripted expert solves a task, over all of its layouts."""
-    entries = [e for name, e in measured["entries"].items() if name.partition("/")[0] == task_id]
+    """How often the scripted expert solves a task with its own options, over all of its layouts."""
+    counted = {name: e for name, e in measured["entries"].items() if "=" not in name}
+    entries = [e for name, e in counted.items() if name.partition("/")[0] == task_id]
     if not entries:
         return ""
     return f"{sum(e['successes'] for e in entries)} of {sum(e['seeds'] for e in entries)}"

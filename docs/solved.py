@@ -68,6 +68,16 @@ def experts() -> dict[str, tuple[int, int]]:
     return found
 
 
+def levels() -> dict[str, dict[str, tuple[int, int]]]:
+    """Task -> level -> successes and starts of its expert, where they were counted by level."""
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for name, entry in read(EXPERTS)["entries"].items():
+        task, _, level = name.partition("/level=")
+        if level:
+            found.setdefault(task, {})[level] = entry["successes"], entry["seeds"]
+    return found
+
+
 def long_tasks() -> dict[str, Way]:
     """Task of homes -> how far its experts come in whole episodes with all targets, teleported from one subtask to the
     next, as the published counts were made."""
@@ -104,13 +114,16 @@ def policies() -> dict[str, list[Way]]:
     return found
 
 
-def row(task: str, ways: list[Way], *, solved: bool) -> tuple[str, ...]:
-    """A line for a task."""
+def row(task: str, ways: list[Way], *, solved: bool, level: str = "") -> tuple[str, ...]:
+    """A line for a task, or for one of its levels."""
     shown = "; ".join(f"{way.who}: {way.how_well}" for way in ways)
     hours = max((way.hours for way in ways), default=0.0)
-    line = (f"`{task}`", shown or "nobody tried yet", f"{hours:.1f}" if hours else "-")
+    name = f"`{task}`, level {level}" if level else f"`{task}`"
+    line = (name, shown or "nobody tried yet", f"{hours:.1f}" if hours else "-")
     if solved:
         return line
+    if level:
+        return (*line, "-", "-")
     picture = f"[failure](images/failures/{task}.png)" if (IMAGES / f"{task}.png").is_file() else "-"
     return (*line, picture, GPU.get(task, "-"))
 
@@ -118,7 +131,7 @@ def row(task: str, ways: list[Way], *, solved: bool) -> tuple[str, ...]:
 def filled(page: str) -> str:
     """The page with its tables made from the results."""
     solved, open_, counts = [], [], []
-    shown, trained, long = experts(), policies(), long_tasks()
+    shown, trained, long, counted = experts(), policies(), long_tasks(), levels()
     for family, tasks in task_families().items():
         done = 0
         for task in tasks:
@@ -131,6 +144,10 @@ def filled(page: str) -> str:
             good = any(way.solves for way in ways)
             done += good
             (solved if good else open_).append(row(task, ways, solved=good))
+            for level, (won, tried) in counted.get(task, {}).items():
+                well = won >= LEAST * tried
+                way = Way("expert", f"{won} of {tried}", well, 0.0)
+                (solved if well else open_).append(row(task, [way], solved=well, level=level))
         counts.append((family_title(family), f"{done} of {len(tasks)}"))
     head = ("task", "best", "CPU hours of training")
     made = {"count": table(("family", "solved"), counts), "solved": table(head, solved)}
