@@ -9,12 +9,12 @@ import numpy as np
 from manikin.homes.apartment import Apartment
 from manikin.homes.free_space import CELL, free_space
 
-__all__ = ["ARM", "RADIUS", "Reach"]
+__all__ = ["ARM", "RADIUS", "DriveMap"]
 
 RADIUS, ARM = 0.32, (0.56, 0.8)  # [m] of Fetch, for which stands are asked; see manikin.tasks.home.scene
 
 
-class Reach:
+class DriveMap:
     """The largest region of an apartment in which the robot can drive and turn, with its arm at rest.
 
     Args:

@@ -12,7 +12,7 @@ import torch
 
 from manikin.errors import UnknownNameError
 from manikin.homes.apartment import Apartment, Mechanism
-from manikin.homes.episodes.reach import Reach
+from manikin.homes.episodes.reach import DriveMap
 from manikin.homes.episodes.rules import LongTask
 from manikin.homes.furnish import furnish
 from manikin.homes.objects import HOME_OBJECTS
@@ -63,7 +63,7 @@ class Room:
             for joint, value in positions.items():
                 start[model.joint(f"{mechanism}/{joint}").qposadr[0]] = value
         self._start = start
-        self._reach = Reach(home, self.joints)
+        self._reach = DriveMap(home, self.joints)
 
     def choose(self, names: list[list[str]]) -> list[Row]:
         """Give each row its objects, all of them put away; fewer lists than rows are repeated."""

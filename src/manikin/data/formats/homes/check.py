@@ -14,7 +14,7 @@ from manikin.data.formats.homes.names import furniture, in_file, joint_at
 from manikin.data.formats.rearrange import RearrangeEpisode
 from manikin.errors import ConfigError, SceneError, UnknownNameError
 from manikin.homes import Apartment, Fixture, FreeSpace, Mechanism, free_space
-from manikin.homes.episodes.reach import RADIUS, Reach
+from manikin.homes.episodes.reach import RADIUS, DriveMap
 from manikin.homes.episodes.rules import NEAR
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import home_objects
@@ -189,8 +189,8 @@ def _key(joints: _Joints) -> _Key:
 
 
 @functools.lru_cache(maxsize=4)
-def _reach(home: Apartment, key: _Key) -> Reach:
-    return Reach(home, {name: dict(positions) for name, positions in key})
+def _reach(home: Apartment, key: _Key) -> DriveMap:
+    return DriveMap(home, {name: dict(positions) for name, positions in key})
 
 
 @functools.lru_cache(maxsize=4)
