@@ -19,7 +19,7 @@ from manikin.cli import main
 from manikin.errors import ConfigError, DataError, UnknownNameError
 from manikin.eval.protocol import Protocol
 from manikin.eval.stats import mcnemar_exact, wilson
-from manikin.learn.run.recipe import Recipe
+from manikin.learn.run.recipe import Recipe, load_recipe
 from manikin.machine import machine
 
 pytest.importorskip("duckdb", reason="needs pip install 'manikin[results]'")
@@ -348,7 +348,11 @@ def test_a_training_is_two_results_that_are_the_same_wherever_they_lie(tmp_path:
     assert (said.settings["gamma"], said.steps, said.hash) == (0.9, 32, training.run["recipe_hash"])
     assert main(["train", "--resume", str(copy), "--steps", "64", "--no-test"]) == 0
     further = results_of(copy)[0]
-    assert further.run["command"].endswith("--seed 5 --steps 64") and further.id != training.id
+    assert load_recipe(copy / "recipe.toml").steps == 64  # which the command names
+    assert further.run["command"].endswith("recipe.toml' --seed 5") and further.id != training.id
+    # as runs of before have it, whose file kept the limits of the beginning
+    (copy / "recipe.toml").write_text(said.to_toml())
+    assert results_of(copy)[0].run["command"].endswith("--seed 5 --steps 64")
     assert (tested.run["kind"], len(tested.episodes)) == ("evaluation", 4)
     store = Store(tmp_path / "store")
     store.add(training)

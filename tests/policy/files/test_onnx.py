@@ -12,10 +12,11 @@ import torch
 
 from manikin.cli import main
 from manikin.errors import ConfigError
-from manikin.policy.files.onnx import INPUT, METADATA, example_observations, export_onnx, run_onnx
+from manikin.policy.files.onnx import INPUT, METADATA, example_observations, export_onnx, input_shapes, run_onnx
 from manikin.policy.network import NetworkPolicy
 from manikin.policy.networks import build
 from manikin.policy.shipped import shipped_policies
+from manikin.policy.trained import save_trained
 
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 KINDS = {
@@ -57,6 +58,33 @@ KINDS = {
     "act": ("act", {"width": 16, "heads": 2, "inner": 24, "predict": 4, "latent": 3}),
     "act window": ("act", {"width": 16, "heads": 2, "inner": 24, "predict": 4, "latent": 3, "window": 2}),
     "hidden column": ("bc", {"hidden": [16]}),
+    "world model": (
+        "world_model",
+        {
+            "latent": 16,
+            "hidden": [16],
+            "critics": 2,
+            "iterations": 2,
+            "samples": 8,
+            "proposals": 2,
+            "elites": 3,
+            "plan": 2,
+        },
+    ),
+}
+SEEN = {  # by their options; two cameras whose pictures are unlike
+    "keypoints": {"encoder": "keypoints", "channels": [4, 4]},
+    "nature": {"encoder": "nature", "channels": [4, 4, 4], "features": 8},
+}
+SEES = {
+    "gaussian": ("gaussian", {"hidden": [16]}, "keypoints"),
+    "tanh_gaussian": ("tanh_gaussian", {"hidden": [16]}, "nature"),
+    "bc window": ("bc", {"hidden": [16], "window": 2}, "keypoints"),
+    "ddim": (
+        "denoiser_mlp",
+        {"width": 16, "blocks": 1, "time": 8, "predict": 4, "steps": 2, "prediction": "sample"},
+        "keypoints",
+    ),
 }
 
 
@@ -98,6 +126,54 @@ def test_a_file_answers_as_its_network(name, onnx, tmp_path):
     assert ours.std() > 0.01  # it does something
     for rows in (1, 7, 200):
         torch.testing.assert_close(run_onnx(tmp_path / "policy.onnx", seen[:rows]), ours[:rows], atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", SEES)
+def test_a_file_with_pictures_has_an_input_for_each_and_one_for_the_numbers(name, onnx, tmp_path):
+    kind, options, encoder = SEES[name]
+    numbers, pictures = {"policy/qpos": 3, "extra/goal": 2}, {"cameras/top/rgb": [36, 48], "cameras/hand/rgb": [40, 36]}
+    seen = {"numbers": numbers, "pictures": pictures, **SEEN[encoder]}
+    torch.manual_seed(0)
+    module = build(kind, {"observations": seen, "actions": 3, **options}).eval()
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.add_(0.1 * torch.randn_like(weight))
+        module.scaling.mean.copy_(torch.linspace(-2, 2, 5))
+        module.scaling.std.copy_(torch.linspace(0.1, 3, 5))
+    shapes = input_shapes({"observations": seen, **options})
+    first = (2,) if name == "bc window" else ()
+    assert shapes == {
+        "numbers": (*first, 5),
+        "cameras/top/rgb": (*first, 36, 48, 3),
+        "cameras/hand/rgb": (*first, 40, 36, 3),
+    }
+    export_onnx(module, tmp_path / "policy.onnx", shapes, about={})
+    given = onnx.load(tmp_path / "policy.onnx").graph.input
+    assert [one.name for one in given] == list(shapes)
+    seen = example_observations(module, shapes, 20)
+    nested = {"policy": {"qpos": seen["numbers"][..., :3]}, "extra": {"goal": seen["numbers"][..., 3:]}}
+    nested["cameras"] = {name: {"rgb": seen[f"cameras/{name}/rgb"]} for name in ("top", "hand")}
+    with torch.no_grad():
+        ours = module(nested)  # as the environment shows it
+    assert ours.std() > 0.01
+    for rows in (1, 7, 20):
+        some = {name: value[:rows] for name, value in seen.items()}
+        torch.testing.assert_close(run_onnx(tmp_path / "policy.onnx", some), ours[:rows], atol=2e-5, rtol=0)
+
+
+def test_a_network_that_sees_voxels_is_refused_by_name(tmp_path, capsys):
+    goal = {"frame": "base", "pos": 1.0, "rot": 1.0, "straight": False, "base": [0.0] * 7, "rest": [0.0] * 7}
+    grid = {"low": [-0.2, -0.2, 0.0], "high": [0.2, 0.2, 0.2], "resolution": [8, 8, 8]}
+    seen = {"grid": grid, "source": "voxels", "tool": "policy/tcp_pose", "told": {"policy/qpos": [0, 9]}}
+    acts = {"goal": goal, "gripper": True, "predict": 2, "reach": 0.02, "turn": 0.1}
+    options = {**seen, **acts, "bins": 8, "width": 4}
+    network = {"kind": "voxel", "options": options}
+    save_trained(
+        tmp_path / "policy.safetensors", build("voxel", options), network=network, about={"task": "PushCube-v2"}
+    )
+    assert main(["export", str(tmp_path), "--out", str(tmp_path / "policy.onnx")]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a network of the kind 'voxel', which ONNX files are not made for: use its policy.pt2" in said
 
 
 def test_a_file_computes_what_is_written_down(onnx, tmp_path):

@@ -194,7 +194,7 @@ class WorldModel(nn.Module):
 
     def planned(self, latent: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and spread (B, A) of the first action of the best sequences from latent states (B, L)."""
-        b, h, a = len(latent), self.plan_steps, self.actions
+        b, h, a = latent.shape[0], self.plan_steps, self.actions
         every = latent[:, None].expand(-1, self.samples, -1).flatten(0, 1)
         proposed = self._proposed(latent)
         mean = latent.new_zeros(b, 1, h, a)
@@ -212,7 +212,7 @@ class WorldModel(nn.Module):
 
     def _proposed(self, latent: Tensor) -> Tensor:
         """(B, proposals, plan, A): the policy's own sequences."""
-        b, n = len(latent), self.proposals
+        b, n = latent.shape[0], self.proposals
         at = latent[:, None].expand(-1, n, -1).flatten(0, 1)
         found = []
         for t in range(self.plan_steps):
@@ -226,7 +226,7 @@ class WorldModel(nn.Module):
 
     def worth(self, at: Tensor, tried: Tensor) -> Tensor:
         """(B * S,) discounted rewards that the model says, and the critics' value behind them."""
-        total, discount = at.new_zeros(len(at)), 1.0
+        total, discount = at.new_zeros(at.shape[0]), 1.0
         for t in range(self.plan_steps):
             action = tried[:, t]
             total = total + discount * self.bins.values(self.reward_of(at, action))
