@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from manikin.homes.partitions import partitions
+from manikin.homes.walls.partitions import partitions
 from manikin.spec.prop import Shape
 
 RADIUS, HEIGHT = 0.3, 2.4

@@ -19,7 +19,7 @@ from manikin.homes import free_space, furnish, replicacad
 from manikin.homes.footprints import hull, outlines
 from manikin.homes.free_space import cover
 from manikin.homes.navmesh import NavigationMesh, read_navigable_positions, read_navmesh
-from manikin.homes.shell import shell_around
+from manikin.homes.walls.shell import shell_around
 from manikin.scene.builder import SceneBuilder
 from manikin.spec.physics import Physics
 

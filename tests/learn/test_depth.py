@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from manikin import make
-from manikin.cli.train import TrainOptions, _recipe  # house: private
+from manikin.cli.train import TrainOptions, chosen_recipe
 from manikin.data.recorder import Recorder
 from manikin.env.observe import Vision
 from manikin.errors import ConfigError
@@ -142,16 +142,15 @@ def test_sac_sees_and_goes_on_to_the_same_bits(given):
 
 
 def test_the_critics_train_the_encoder_and_the_actor_does_not():
-    trainer, _ = _sac(3, actor_every=1, follow=0.25)
+    trainer, _ = _sac(3, actor_every=1, follow=0.25, updates=1)
     encoder = [p.detach().clone() for p in trainer.encoder.parameters()]
     lagging = [p.detach().clone() for p in trainer.lagging.parameters()]
     part = next(trainer.batches())
-    trainer._improve_actor(part["seen"])  # house: private
+    trainer.improve_actor(part["seen"])
     assert all(torch.equal(a, b) for a, b in zip(encoder, trainer.encoder.parameters(), strict=True))
     trainer.improve_critics(part)
     assert all(not torch.equal(a, b) for a, b in zip(encoder, trainer.encoder.parameters(), strict=True))
-    encoder = [p.detach().clone() for p in trainer.encoder.parameters()]
-    trainer._improved(next(trainer.batches()), actor=False)  # house: private
+    trainer.iterate()  # one update
     for was, now, source in zip(lagging, trainer.lagging.parameters(), trainer.encoder.parameters(), strict=True):
         torch.testing.assert_close(now.data, 0.75 * was + 0.25 * source.data)
 
@@ -228,7 +227,7 @@ def test_the_recipe_of_homes_that_sees_depth_trains_in_small(algorithm, tmp_path
 
 
 def test_the_command_chooses_this_recipe_where_depth_is_to_be_seen():
-    chosen, own = _recipe(TrainOptions(algorithm="diffusion", task="HomePick-v1", set=("env.observe=depth",)))
+    chosen, own = chosen_recipe(TrainOptions(algorithm="diffusion", task="HomePick-v1", set=("env.observe=depth",)))
     assert own and chosen == recipe_for("diffusion", "HomePick-v1", observe="depth")[0]
     assert chosen.env["observe"][1] == {"kind": "Stack", "frames": 2}
     assert chosen != recipe_for("diffusion", "HomePick-v1")[0]

@@ -114,7 +114,7 @@ def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy):
         torch.nn.init.constant_(critics.biases[-1], value)
     part = next(trainer.batches())
     stream = trainer.streams["updates"].get_state()
-    _, chances = trainer._act_with_chances(part["following"])  # house: private
+    _, chances = trainer.act_with_chances(part["following"])
     trainer.streams["updates"].set_state(stream)
     following = 7.0 - (0.5 * chances.detach() if entropy else 0.0)
     goal = part["returns"] + part["discounts"] * following

@@ -123,7 +123,7 @@ def run(options: TrainOptions) -> int:
         return train_one(
             out, options, recipe, seed, device, folder, resume=True, workers=_workers(options, folder, recipe)
         )
-    recipe, own = _recipe(options)
+    recipe, own = chosen_recipe(options)
     recipe = _limited(recipe, options)
     if not own:
         out.print(f"{recipe.task} has no recipe of its own for {recipe.algorithm}: the algorithm's defaults")
@@ -187,7 +187,7 @@ def runs_of_comparison(options: TrainOptions) -> list[PartOfComparison]:
     """
     from manikin.learn.run.sweep import variants
 
-    recipe = _limited(_recipe(options)[0], options)
+    recipe = _limited(chosen_recipe(options)[0], options)
     place = options.out or Path("runs") / f"vary-{recipe.algorithm}-{recipe.task}"
     return [
         PartOfComparison(variant.recipe, seed, place / f"{variant.folder}-{seed}")
@@ -330,7 +330,7 @@ def _limited(recipe: Recipe, options: TrainOptions) -> Recipe:
     return recipe.replace(**{name: value for name, value in limits.items() if value is not None})
 
 
-def _recipe(options: TrainOptions) -> tuple[Recipe, bool]:
+def chosen_recipe(options: TrainOptions) -> tuple[Recipe, bool]:
     from manikin.errors import ConfigError
     from manikin.learn.run.demos import recorded_control
     from manikin.learn.run.recipe import ALGORITHMS, load_recipe, recipe_for

@@ -25,8 +25,8 @@ from manikin.homes.apartment import Apartment, Fixture, Mechanism, Receptacle
 from manikin.homes.footprints import hull, outlines
 from manikin.homes.joinery import DRAG
 from manikin.homes.navmesh import NavigationMesh, read_navmesh
-from manikin.homes.partitions import partitions
-from manikin.homes.shell import HEIGHT, shell_around
+from manikin.homes.walls.partitions import partitions
+from manikin.homes.walls.shell import HEIGHT, shell_around
 from manikin.scene.shapes import add_shapes
 from manikin.spec.links import Quat, Vec3
 from manikin.spec.prop import Mesh, Shape

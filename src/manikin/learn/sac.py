@@ -270,7 +270,7 @@ class SAC:
         seen, following = (augmented(part[one], self.config, self.streams["pictures"]) for one in ("seen", "following"))
         losses = {"critic_loss": self.improve_critics({**part, "seen": seen, "following": following})}
         if actor:
-            losses |= self._improve_actor(seen)
+            losses |= self.improve_actor(seen)
         follow(self.targets, self.critics, self.config.follow)
         follow(self.lagging, self.encoder, self.config.follow)
         return {name: value.detach() for name, value in losses.items()}
@@ -288,7 +288,7 @@ class SAC:
     def improve_critics(self, part: dict[str, Any]) -> Tensor:
         config = self.config
         with torch.no_grad():
-            actions, chances = self._act_with_chances(self.encoder(part["following"]))
+            actions, chances = self.act_with_chances(self.encoder(part["following"]))
             values = self.targets(torch.cat([self.lagging(part["following"]), actions], 1))
             if config.min_of < config.critics:
                 order = torch.randperm(config.critics, generator=self.streams["critics"], device=self.device)
@@ -302,10 +302,11 @@ class SAC:
         self._step("critics", loss)
         return loss / config.critics
 
-    def _improve_actor(self, seen: Any) -> dict[str, Tensor]:
+    def improve_actor(self, seen: Any) -> dict[str, Tensor]:
+        """An update of the actor and the temperature with scaled observations; its losses."""
         with torch.no_grad():
             features = self.encoder(seen)
-        actions, chances = self._act_with_chances(features)
+        actions, chances = self.act_with_chances(features)
         self.critics.requires_grad_(False)
         values = self.critics(torch.cat([features, actions], 1))
         # two critics: the lesser, as in SAC; more of them: the mean, as in REDQ and RLPD
@@ -321,7 +322,7 @@ class SAC:
 
     # ---- parts -------------------------------------------------------------------------------------------------------
 
-    def _act_with_chances(self, features: Tensor) -> tuple[Tensor, Tensor]:
+    def act_with_chances(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Actions (B, A) drawn for what the encoder gives, and the logarithm of their density (B,)."""
         shape = (len(features), self.network_options["actions"])
         drawn = torch.randn(shape, generator=self.streams["updates"], device=self.device)

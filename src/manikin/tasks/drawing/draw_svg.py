@@ -66,13 +66,8 @@ class DrawSVG(Outlined):
             room = max(room, 0.0)
             raise ConfigError(
                 f"option 'size' of {self.id} is {c.size} m, with which the drawing reaches {far:.2f} m from its "
-<<<<<<< ours
-                f"middle, and the canvas, {2 * HALF[0]:g} x {2 * HALF[1]:g} m, has room for {max(room, 0.0):.2f} m "
-                f"there. A size of {max(room, 0.0) / far * c.size:.2f} m fits"
-=======
                 f"middle, and the canvas, {2 * HALF[0]:g} x {2 * HALF[1]:g} m, has room for {room:.2f} m there. "
                 f"A size of {room / far * c.size:.2f} m fits"
->>>>>>> theirs
             )
 
     def _check_time(self, length: float) -> None:

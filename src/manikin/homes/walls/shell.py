@@ -1,7 +1,7 @@
 """Outer walls of an apartment whose own are missing, from where a robot may drive and what stands there.
 
 They follow the outline of the floor. Notches and bumps narrower than 0.4 m are straightened, and so are the slits that
-inner walls leave (see :mod:`manikin.homes.partitions`). Furniture that reaches out of a straight outline gets a
+inner walls leave (see :mod:`manikin.homes.walls.partitions`). Furniture that reaches out of a straight outline gets a
 rectangular niche, so that no wall cuts it.
 """
 

@@ -1,0 +1,1 @@
+"""Walls of apartments whose own are missing."""
