@@ -56,13 +56,14 @@ def recipe(task: str, robot: str, control: str, steps: int) -> Recipe:
     if not own:
         made = recipe_for("sac", "Lift-v2")[0].replace(task=task, description="")
     robots = ",".join([robot] * 2) if task.startswith("TwoArm") else robot + TOOLS.get(task, "")
-    return made.replace(env={"robot": robots, "control": control}, steps=steps, minutes=0)
+    most = min(steps, made.steps) if own else steps  # a task's own recipe may need fewer
+    return made.replace(env={"robot": robots, "control": control}, steps=most, minutes=0)
 
 
 def known(task: str, robot: str, control: str, steps: int, seed: int, learning: Path) -> dict[str, Any] | None:
     """A cell that ``benchmarks/learning.py`` has measured with the same recipe; None where it has not."""
     own = recipe_for("sac", task)
-    same = own[1] and robot == ROBOTS[0] and own[0].env["control"] == control and own[0].steps == steps
+    same = own[1] and robot == ROBOTS[0] and own[0].env["control"] == control and own[0].steps <= steps
     if not same or not learning.exists():
         return None
     runs: dict[str, Any] = json.loads(learning.read_text())["runs"]
