@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 
+from manikin import make
 from manikin.cli.collect import CollectOptions
 from manikin.cli.collect import run as collect
 from manikin.cli.demo import DemoOptions
@@ -268,7 +269,8 @@ def test_interrupted_evaluations_say_so() -> None:
 
 
 def test_policies_by_word(tmp_path: Path) -> None:
-    assert policy_maker("expert") is ExpertPolicy and policy_maker("random") is RandomPolicy
+    assert type(policy_maker("expert")(make("PickCube-v2"))) is ExpertPolicy
+    assert policy_maker("random") is RandomPolicy
     (tmp_path / "mine.py").write_text("def make(env):\n    return ('made for', env)\n")
     assert policy_maker(f"{tmp_path}/mine.py:make")("env") == ("made for", "env")
     with pytest.raises(UnknownNameError, match=r"'expret'. Did you mean 'expert'\? Valid: expert, planner, random"):
