@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 import torch
 
-from manikin import make
 from manikin.cli.collect import CollectOptions
 from manikin.cli.collect import run as collect
 from manikin.cli.demo import DemoOptions
@@ -273,7 +272,9 @@ def test_policies_by_word(tmp_path: Path) -> None:
     assert policy_maker("random") is RandomPolicy
     (tmp_path / "mine.py").write_text("def make(env):\n    return ('made for', env)\n")
     assert policy_maker(f"{tmp_path}/mine.py:make")("env") == ("made for", "env")
-    with pytest.raises(UnknownNameError, match=r"'expret'. Did you mean 'expert'\? Valid: expert, planner, random"):
+    with pytest.raises(
+        UnknownNameError, match=r"'expret'. Did you mean 'expert'\? Valid: expert, planner, ppo-.*, random"
+    ):
         policy_maker("expret")
     with pytest.raises(UnknownNameError, match=r"'mkae'. Did you mean 'make'"):
         policy_maker(f"{tmp_path}/mine.py:mkae")
