@@ -237,7 +237,7 @@ def test_the_command_begins_from_a_run_and_its_recipe_does_so_again(run, tmp_pat
     assert policy_hash(tmp_path / "again") == policy_hash(folder)
     capsys.readouterr()
     assert main(["train", "--resume", str(folder), "--from", str(run)]) == 2
-    assert "--resume goes on with a run as it is" in " ".join(capsys.readouterr().err.split())
+    assert "as it is: leave out --from" in " ".join(capsys.readouterr().err.split())
     assert main(["train", "sac", TASK, "--from", str(run), "--out", str(tmp_path / "sac")]) == 2
     assert "sac has no setting 'begin_from'" in " ".join(capsys.readouterr().err.split())
     (copy / "policy.safetensors").write_bytes((folder / "policy.safetensors").read_bytes())

@@ -36,8 +36,8 @@ def test_inner_blocks_are_taken_off_the_outer_one():
 
 
 def test_shares_add_up_largest_first():
-    assert shares({"update": 1.0, "environment": 3.0}) == "environment 75 %, update 25 %"
-    assert shares({}) == ""
+    assert shares({"update": 1.0, "environment": 3.0}, 4.0) == "environment 75 %, update 25 %"
+    assert shares({}, 0.0) == ""
 
 
 def test_a_run_says_where_its_time_went_and_it_is_the_whole_time(tmp_path):
