@@ -23,7 +23,7 @@ from manikin.learn.common.begin import begin_as
 from manikin.learn.common.numerics.advantage import advantages
 from manikin.learn.common.numerics.losses import Losses
 from manikin.learn.common.numerics.moments import Moments
-from manikin.learn.common.numerics.noise import check_memory, lasting
+from manikin.learn.common.numerics.noise import lasting
 from manikin.learn.common.parallel.ahead import Ahead
 from manikin.learn.common.parallel.ranks import Ranks
 from manikin.learn.common.pictures import PictureConfig, augmented, inputs_of
@@ -135,7 +135,6 @@ class PPO:
         self.ranks = ranks or Ranks()
         if config.cuda_graphs and (config.anneal or config.lag):
             raise ConfigError("ppo's cuda_graphs record one learning rate and one policy: leave anneal and lag out")
-        check_memory("ppo", config.noise_memory)
         count = config.num_steps * env.num_envs
         if (size := -(-count // config.minibatches)) == 1 or count % size == 1:
             raise ConfigError(

@@ -249,8 +249,10 @@ class SAC:
             else:
                 new = torch.randn(shape, generator=noise, device=self.device)
                 self.noise = lasting(self.noise, new, config.noise_memory)
-                uniform = torch.erf(self.noise / math.sqrt(2.0))
-                actions = uniform if starting else sample({"seen": seen, "drawn": self.noise})
+                if starting:
+                    actions = torch.erf(self.noise / math.sqrt(2.0))  # which makes it uniform
+                else:
+                    actions = sample({"seen": seen, "drawn": self.noise})
             moved = self.episodes.step(actions, self.steps // n + t + 1)
             after = {**moved.for_replay, "following": take(moved.following)}
             steps.append({"seen": seen, "actions": actions, **after})

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin.policy.networks.pictures import NUMBERS
 
-__all__ = ["mapped", "numbers_of", "rows_of"]
+__all__ = ["mapped", "numbers_of", "row_bytes", "rows_of"]
 
 
 def mapped(function: Callable[..., Tensor], tree: Any, *others: Any) -> Any:
@@ -24,6 +24,13 @@ def rows_of(tree: Any) -> int:
     while isinstance(tree, Mapping):
         tree = next(iter(tree.values()))
     return len(tree)
+
+
+def row_bytes(tree: Any) -> int:
+    """Memory of a row of all its tensors [bytes]."""
+    if isinstance(tree, Mapping):
+        return sum(map(row_bytes, tree.values()))
+    return int(tree[:1].numel() * tree.element_size())
 
 
 def numbers_of(taken: Any) -> Tensor:

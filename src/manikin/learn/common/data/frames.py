@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin.errors import ConfigError
 from manikin.learn.common.data.replay import free_memory
-from manikin.learn.common.tree import mapped, rows_of
+from manikin.learn.common.tree import mapped, row_bytes, rows_of
 
 __all__ = ["Frames"]
 
@@ -61,18 +61,11 @@ class Frames:
         return mapped(lambda kept: kept[drawn], self._kept)
 
     def _make(self, rows: Any) -> None:
-        sizes: list[int] = []
-
-        def count(value: Tensor) -> Tensor:
-            sizes.append(value[:1].numel() * value.element_size())
-            return value
-
-        mapped(count, rows)
-        needed, free = self.size * sum(sizes), free_memory(self.device)
+        needed, free = self.size * row_bytes(rows), free_memory(self.device)
         if needed > _RESERVE * free:
             raise ConfigError(
                 f"{self.size:,} frames need {needed / 1e9:.2f} GB, and {free / 1e9:.2f} GB are free on {self.device}: "
-                f"keep at most {int(_RESERVE * free / sum(sizes)):,} frames"
+                f"keep at most {int(_RESERVE * free / row_bytes(rows)):,} frames"
             )
         self._kept = mapped(
             lambda value: torch.empty((self.size, *value.shape[1:]), dtype=value.dtype, device=self.device), rows

@@ -12,7 +12,7 @@ from torch import Tensor
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.rollout import flat_size
-from manikin.learn.common.tree import mapped
+from manikin.learn.common.tree import mapped, row_bytes
 
 __all__ = ["Replay", "drawn_together", "free_memory", "replay_bytes"]
 
@@ -222,11 +222,7 @@ def drawn_together(
 
 def replay_bytes(rows: int, steps: int, observations: int | Mapping[str, Tensor], actions: int) -> int:
     """Memory of a :class:`Replay` [bytes]: two observations, an action and a reward of 4 bytes a number, two flags."""
-    seen = (
-        4 * observations
-        if isinstance(observations, int)
-        else sum(one[0].numel() * one.element_size() for one in observations.values())
-    )
+    seen = 4 * observations if isinstance(observations, int) else row_bytes(observations)
     return rows * steps * (2 * seen + 4 * (actions + 1) + 2)
 
 
