@@ -207,6 +207,24 @@ def test_what_a_step_takes_and_gives_back_is_measured_and_changes_nothing():
     assert not many.health().any()
 
 
+def test_what_lies_behind_the_room_for_rows_is_not_read():
+    """The discrete integrator's regularization; the padding, 12 to 16, has a row's stiffness and Jacobian but not its
+    kind. Here a row's kind lies there as well, so that what it does to the stiffness shows."""
+    import warp
+    from mujoco_warp._src import constraint
+
+    world = WarpWorld(build()[0].compile(), 1, njmax=12)
+    data, efc = world.mjw_data, world.mjw_data.efc
+    assert efc.D.shape == (1, 16) and efc.type.shape == (1, 12)
+    efc.type = warp.zeros((1, 16), dtype=int, device="cpu")[:, :12]  # equalities, also behind the room
+    efc.J.fill_(1.0)
+    efc.D.fill_(1.0)
+    data.nefc.fill_(14)  # more than there is room for
+    constraint.regularize_constraint(world.mjw_model, data)
+    stiffness = efc.D.numpy()[0]
+    assert (stiffness[12:] == 1.0).all() and (stiffness[:12] != 1.0).all()
+
+
 def test_evaluation_refuses_rows_that_did_not_fit():
     class Still:
         chunk = 1

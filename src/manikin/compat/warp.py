@@ -1,11 +1,13 @@
-"""Private parts of Warp and MuJoCo Warp: the native library, and two functions that are empty in version 4.0."""
+"""Private parts of Warp and MuJoCo Warp: the native library, and what version 4.0 leaves empty or does wrong."""
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["fill_empty_sorts", "peak_bytes", "trim_graph_memory"]
+__all__ = ["fill_empty_sorts", "peak_bytes", "regularize_rows_alone", "trim_graph_memory"]
 
 
 def native_library() -> Any:
@@ -35,3 +37,23 @@ def fill_empty_sorts(*, contacts: Callable[[Any, Any], None], constraints: Calla
     ):
         if not getattr(module, name).__code__.co_names:  # it calls nothing
             setattr(module, name, sort)
+
+
+def regularize_rows_alone() -> None:
+    """Have the discrete integrator's regularization look at the rows of constraints that there is room for.
+
+    Version 4.0 looks at the padding behind them, too, where more are needed than there is room for. Kinds and numbers
+    have no padding, so it reads past their end: another environment's, or memory that is not its own.
+    """
+    from mujoco_warp._src import constraint
+
+    whole = constraint.regularize_constraint
+
+    @functools.wraps(whole)
+    def alone(m: Any, d: Any) -> None:
+        data = copy.copy(d)
+        data.efc = copy.copy(d.efc)
+        data.efc.D = d.efc.D[:, : d.efc.type.shape[1]]
+        whole(m, data)
+
+    constraint.regularize_constraint = alone
