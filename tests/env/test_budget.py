@@ -37,10 +37,10 @@ from manikin.sim.warp.world import WarpWorld  # noqa: E402
 ROBOT = {"robot": "panda", "control": "joint_delta_pos", "control_hz": 20.0, "physics_hz": 100.0}
 
 
-def lying(kind, n=3):
+def lying(kind, n=3, **room):
     """Row 0 has nothing on the ground but the robot, row 1 one cube, row 2 all three things."""
     b, arm, *parts = build()
-    world = kind(b.compile(), n)
+    world = kind(b.compile(), n, **room)
     b.bind(world)
     arm.set_qpos(arm.keyframe())
     for k, part in enumerate(parts[:3]):
@@ -207,22 +207,19 @@ def test_what_a_step_takes_and_gives_back_is_measured_and_changes_nothing():
     assert not many.health().any()
 
 
-def test_what_lies_behind_the_room_for_rows_is_not_read():
-    """The discrete integrator's regularization; the padding, 12 to 16, has a row's stiffness and Jacobian but not its
-    kind. Here a row's kind lies there as well, so that what it does to the stiffness shows."""
-    import warp
-    from mujoco_warp._src import constraint
-
-    world = WarpWorld(build()[0].compile(), 1, njmax=12)
-    data, efc = world.mjw_data, world.mjw_data.efc
-    assert efc.D.shape == (1, 16) and efc.type.shape == (1, 12)
-    efc.type = warp.zeros((1, 16), dtype=int, device="cpu")[:, :12]  # equalities, also behind the room
-    efc.J.fill_(1.0)
-    efc.D.fill_(1.0)
-    data.nefc.fill_(14)  # more than there is room for
-    constraint.regularize_constraint(world.mjw_model, data)
-    stiffness = efc.D.numpy()[0]
-    assert (stiffness[12:] == 1.0).all() and (stiffness[:12] != 1.0).all()
+def test_rows_of_constraints_beyond_the_room_are_counted_and_not_read():
+    """MuJoCo Warp's kernels go up to its count; where it is larger than the room they read what is not theirs."""
+    cpu, tight, whole = lying(CpuWorld), lying(WarpWorld, njmax=12), lying(WarpWorld)
+    meter = Meter(cpu)
+    meter.look()
+    for world in (tight, whole):
+        world.step(1)
+    wanted = whole.flat("nefc")[:, 0]
+    assert wanted.tolist() == whole.flat("rows_wanted")[:, 0].tolist() and int(wanted.max()) == meter.constraints > 12
+    assert tight.flat("nefc")[:, 0].tolist() == wanted.clamp_max(12).tolist()
+    assert tight.usage()["njmax"] == whole.usage()["njmax"] == meter.constraints
+    over = (tight.health() & int(Health.OVERFLOW)).astype(bool)
+    assert over.tolist() == (wanted > 12).tolist() and not whole.health().any()
 
 
 def test_evaluation_refuses_rows_that_did_not_fit():

@@ -1,13 +1,12 @@
-"""Private parts of Warp and MuJoCo Warp: the native library, and what version 4.0 leaves empty or does wrong."""
+"""Private parts of Warp and MuJoCo Warp: the native library, and where something of manikin's has to come between."""
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["fill_empty_sorts", "peak_bytes", "regularize_rows_alone", "trim_graph_memory"]
+__all__ = ["after_constraints", "fill_empty_sorts", "peak_bytes", "trim_graph_memory"]
 
 
 def native_library() -> Any:
@@ -39,21 +38,15 @@ def fill_empty_sorts(*, contacts: Callable[[Any, Any], None], constraints: Calla
             setattr(module, name, sort)
 
 
-def regularize_rows_alone() -> None:
-    """Have the discrete integrator's regularization look at the rows of constraints that there is room for.
-
-    Version 4.0 looks at the padding behind them, too, where more are needed than there is room for. Kinds and numbers
-    have no padding, so it reads past their end: another environment's, or memory that is not its own.
-    """
+def after_constraints(function: Callable[[Any, Any], None]) -> None:
+    """Have a function of MuJoCo Warp's model and data called whenever its rows of constraints have been made."""
     from mujoco_warp._src import constraint
 
-    whole = constraint.regularize_constraint
+    make = constraint.make_constraint
 
-    @functools.wraps(whole)
-    def alone(m: Any, d: Any) -> None:
-        data = copy.copy(d)
-        data.efc = copy.copy(d.efc)
-        data.efc.D = d.efc.D[:, : d.efc.type.shape[1]]
-        whole(m, data)
+    @functools.wraps(make)
+    def made(m: Any, d: Any) -> None:
+        make(m, d)
+        function(m, d)
 
-    constraint.regularize_constraint = alone
+    constraint.make_constraint = made

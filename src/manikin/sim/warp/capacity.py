@@ -29,8 +29,12 @@ class Capacity:
         self._pooled = torch.zeros(1, dtype=torch.int32, device=device)  # contacts or pairs of all rows, at most
         self._lost = torch.zeros_like(self._needed)  # kinds of what was dropped, as bits
 
+    def mark(self, constraints: Tensor, overflow: Tensor) -> None:
+        """Set the bit of rows of constraints (N,) that there is no room for in ``overflow`` (N, 1)."""
+        overflow |= ((constraints > self._sizes["njmax"]) * int(self._kinds.NEFC))[:, None]
+
     def need(self, constraints: Tensor) -> None:
-        """Rows of constraints (N,) that a step took."""
+        """Rows of constraints (N,) that a substep took."""
         torch.maximum(self._needed, constraints, out=self._needed)
 
     def pool(self, pooled: Iterable[Tensor]) -> None:

@@ -67,9 +67,9 @@ class WarpWorld:
         if num_worlds < 1:
             raise ConfigError(f"num_envs must be at least 1, not {num_worlds}")
         self._wp, self._mjw = modules()
-        from manikin.sim.warp.kernels import contacts as warp_contacts  # which needs Warp
+        from manikin.sim.warp.kernels import contacts, room  # which need Warp
 
-        self._checked = warp_contacts
+        self._checked = contacts
         self.scene, self.num_worlds, self.version, self.device = scene, num_worlds, 0, torch_device(device)
         self._wp_device = warp_device(self.device)
         self._mjm = supported(scene.model)
@@ -80,6 +80,7 @@ class WarpWorld:
             self.mjw_model.opt.warn_overflow = False
             self.mjw_model.opt.deterministic = determinism(deterministic)
             self.mjw_data = self._mjw.make_data(self._mjm, **self._size)
+            self._wanted = self._wp.to_torch(room.rows_wanted(self.mjw_data))
             self._counters = [self._wp.to_torch(counter) for counter in (self.mjw_data.nacon, self.mjw_data.ncollision)]
         if self._wp_device.is_cuda:
             self._wp.synchronize_device(self._wp_device)  # it was made on Warp's own stream
@@ -237,17 +238,16 @@ class WarpWorld:
         self._before.copy_(self._state())
         for field, value in self._served().items():
             self._before_forces[field].copy_(value)
-        needed = torch.zeros_like(self._health)  # rows of constraints, at most
         for i in range(substeps):
             if before_substep is not None:
                 before_substep(i)
+            self._room.mark(self._wanted, self.flat("overflow"))
             self._run(self._mjw.step2)
             sensors = self.flat("sensordata")[:, self._acc]  # step1 clears them
             self._run(self._checked.step1)
             self.flat("sensordata")[:, self._acc] = sensors
-            torch.maximum(needed, self.flat("nefc")[:, 0], out=needed)
+            self._room.need(self._wanted if going is None else self._wanted * going)
             self._room.pool(self._counters)
-        self._room.need(needed if going is None else needed * going)
         self.version += 1
         bad = self._check_health(going)
         self._before.copy_(merged(bad, self._last, self._before))

@@ -12,13 +12,11 @@ from typing import Any
 import mujoco
 import warp as wp
 
-from manikin.compat.warp import regularize_rows_alone
 from manikin.sim.warp.library import modules
 
 __all__ = ["forward", "refuse_impossible", "step1"]
 
 _, _mjw = modules()  # kernels are kept in manikin's folder
-regularize_rows_alone()
 wp.set_module_options({"enable_backward": False})
 
 _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _MESH = (
