@@ -19,6 +19,7 @@ from manikin.errors import ConfigError, ManikinError
 from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.sim.budget import Meter
+from manikin.sim.cpu import CpuWorld
 from manikin.spec.budget import Budget
 from manikin.spec.scene import CompiledScene
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["probe", "task_budget"]
 
-_VERSION = 3  # of the probe; raised when it changes, so that what older ones found is not used
+_VERSION = 4  # of the probe; raised when it changes, so that what older ones found is not used
 _ROWS, STEPS, _HELD = 8, 200, 8
 
 
@@ -65,6 +66,8 @@ def probe(task: Task, play: Callable[..., SceneEnv], **options: Any) -> Budget:
         observe="state",
         **options,
     )
+    assert isinstance(env.world, CpuWorld)
+    env.world.kept_awake = True  # on a Warp device nothing sleeps
     meter = Meter(env.world)
     try:
         for actions in (_random(env), _expert(env)):

@@ -93,6 +93,7 @@ class CpuWorld:
         else:
             self._b.reset()
         self._sleepers = None if model is scene.model else Sleepers(scene.model, self._b)
+        self.kept_awake = False  # whether nothing is to sleep, as on a Warp device
         self._home = self._state[0].copy()
         abandon_when_forked(self)
         self._last = self._state.copy()  # where rows were when they were last looked at, before anything was written
@@ -265,7 +266,8 @@ class CpuWorld:
         """
         if self._sleepers is None or self.scene.model.tree_sleep_policy[self.scene.model.body_treeid[body]] != _ALLOWED:
             raise ConfigError(f"{self.scene.model.body(body).name} may not sleep: declare it with let_rest")
-        self._sleepers.ask(body, row_numbers(rows, self.num_worlds))
+        if not self.kept_awake:
+            self._sleepers.ask(body, row_numbers(rows, self.num_worlds))
 
     def forward(self, rows: np.ndarray | None = None) -> None:
         """Make every output of the rows current for their present state, forces included."""

@@ -140,10 +140,13 @@ def scene_names(split: str, collection: str = "apartments") -> tuple[str, ...]:
 def home_of(scene: str) -> Apartment:
     """The apartment of a name: ``apartment3`` is built in, others are ReplicaCAD's.
 
+    A name may go on with a slash and a drawer, of which tasks are about that one: ``apartment3/counter/drawer1``.
+
     Raises:
         AssetError: ReplicaCAD is not there.
         UnknownNameError: it has no such scene.
     """
+    scene = scene.partition("/")[0]
     found = re.fullmatch(r"apartment(\d+)", scene)
     return apartment(int(found[1])) if found else replicacad.load(scene)
 

@@ -78,7 +78,8 @@ class VariantPart(Part):
     def set_choice(self, choice: Tensor, present: Tensor | None = None) -> None:
         """Give the rows in view their object: ``choice`` (n,) counts the candidates, ``present`` (n,) bool.
 
-        An absent object touches nothing, is not seen, and floats far away; leave it out of observations.
+        An absent object touches nothing, is not seen, and floats far away; leave it out of observations. Call it before
+        :meth:`set_pose`: with ``present`` it puts present objects where they were when the episode began.
         """
         n, count, device = self.scope.n, len(self.props), self.scope.device
         numbers = choice.reshape(n).to(device, torch.int64)

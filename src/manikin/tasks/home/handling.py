@@ -33,7 +33,7 @@ from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.fronts import KINDS
 from manikin.tasks.home.doors.inside import open_up, places_in
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.objects_at import Grips, places, way_to
+from manikin.tasks.home.objects_at import Grips, ObjectPlaces, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.tasks.home.ways import stacked
@@ -104,9 +104,9 @@ class HandlingTask(Task):
         """The apartment of this layout with the robot and the object."""
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot, fingers=True)
-        objects = home_objects(self._names())
+        objects = home_objects(self.names())
         self._opened = "" if self.config.where == "open" else self.config.where
-        self._places = found = places_in(self.layout, self._opened) if self._opened else places(self.layout)
+        self._places = found = self.find_places(self._opened)
         arrays = (found.points, found.corners, found.starts, found.roomy)
         self._points, self._corners, self._starts, self._roomy = map(torch.tensor, arrays)
         self._origin = torch.tensor(found.space.origin.tolist())
@@ -126,13 +126,21 @@ class HandlingTask(Task):
             tool=b.variable("tool", (4,)),
         )
 
+    def find_places(self, opened: str) -> ObjectPlaces:
+        """The places of this layout at which the object can lie: in what is ``opened``, or on open surfaces."""
+        return places_in(self.layout, opened) if opened else places(self.layout)
+
+    def place_number(self, h: HandlingHandles, ep: Episode) -> Tensor:
+        """(n,) int64 which of them it is."""
+        return ep.rng.integers("place", 0, len(self._points))
+
     @property
     def from_front(self) -> bool:
         """Whether the gripper takes the object from the front, as under a shelf there is no room above."""
         return self.config.where == "fridge"
 
-    def _names(self) -> tuple[str, ...]:
-        """Of the objects.
+    def names(self) -> tuple[str, ...]:
+        """Of the objects, in the order in which the object's choice counts them.
 
         Raises:
             UnknownNameError: there is no such place.
@@ -154,7 +162,7 @@ class HandlingTask(Task):
         what it is in."""
         if self._opened:
             open_up(h.home, self.layout, self._opened)
-        number = ep.rng.integers("place", 0, len(self._points))
+        number = self.place_number(h, ep)
         h.place.set(number.float())
         point = self._points[number]
         start = self._starts[number, ep.rng.integers("base/place", 0, self._starts.shape[1])]

@@ -142,18 +142,20 @@ class Room:
         found: list[Spot] = []
         for one in (one for one in surfaces(self.home, _PLACES) if wanted(one.name)):
             corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
-            seat = one.name.endswith(_SEAT)
-            edges = (_EDGE, _ARMREST if seat else _EDGE)
+            edges = (_EDGE, _ARMREST if one.name.endswith(_SEAT) else _EDGE)
             x, y = (_along(half - edge) for half, edge in zip(one.half, edges, strict=True))
             local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
-            for point in one.at(local):
-                stands = self.stands_before(point)
-                if seat:
-                    out = (corners[1] - corners[0]) / np.linalg.norm(corners[1] - corners[0])
-                    to = stands[:, :2] - point[:2]
-                    stands = stands[to @ out >= _BEFORE * np.linalg.norm(to, axis=1)]
-                found.append(self.spot(one.name, np.array([*point, one.level]), corners, stands))
+            found += [self.surface_spot(one.name, np.array([*point, one.level]), corners) for point in one.at(local)]
         return found
+
+    def surface_spot(self, name: str, point: np.ndarray, corners: np.ndarray) -> Spot:
+        """A place (3,) on an open surface with these corners (4, 2); before a seat the robot stands at its front."""
+        stands = self.stands_before(point[:2])
+        if name.endswith(_SEAT):
+            out = (corners[1] - corners[0]) / np.linalg.norm(corners[1] - corners[0])
+            to = stands[:, :2] - point[:2]
+            stands = stands[to @ out >= _BEFORE * np.linalg.norm(to, axis=1)]
+        return self.spot(name, point, corners, stands)
 
     def stands_before(self, point: np.ndarray) -> np.ndarray:
         """(k, 3) x, y [m] and yaw [rad] of stands before a point (2,), one in each direction that has any."""

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ __all__ = [
     "Surface",
     "about_rest",
     "in_apartments",
+    "made_by_caller",
     "needs_mobile",
     "see",
     "spots",
@@ -254,14 +256,20 @@ def in_apartments(task: type[Task], *names: str) -> type[Task]:
         for name in others:
             if name not in known:
                 raise UnknownNameError("apartment", name, known)
-    frame = inspect.currentframe()
-    caller = frame and frame.f_back
+    return made_by_caller((task,), {"layouts": names})
+
+
+def made_by_caller(bases: tuple[type[Task], ...], about: dict[str, Any]) -> type[Task]:
+    """A kind of the last of these tasks that belongs to whoever called the function that calls this, so that commands
+    find it there, by its name."""
+    task, frame = bases[-1], inspect.currentframe()
+    inner = frame and frame.f_back
+    caller = inner and inner.f_back
     assert caller is not None
     within = "" if caller.f_code.co_name == "<module>" else f"{caller.f_code.co_name}.<locals>."
-    about = {
-        "layouts": names,
+    whose = {
         "__doc__": task.__doc__,
         "__module__": caller.f_globals.get("__name__", "__main__"),
         "__qualname__": within + task.__name__,
     }
-    return type(task.__name__, (task,), about)
+    return type(task.__name__, bases, {**about, **whose})

@@ -19,7 +19,7 @@ from manikin.homes.episodes.rules import NEAR
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import home_objects
 
-__all__ = ["check_episode"]
+__all__ = ["check_episode", "joints_in", "nearest_receptacle"]
 
 _NEAR = NEAR + 2 * CELL  # [m] what lies at the end of the generator's reach is rounded into another cell of the map
 _ON = 0.15  # [m] of a goal from the box that it is in or on: files have an object's middle, or the frame of its scan
@@ -50,7 +50,7 @@ def check_episode(episode: RearrangeEpisode, home: Apartment) -> None:
         raise ConfigError(f"episode {episode.number} is of the scene {episode.scene}, not of {home.name}")
     home_objects(tuple(episode.copies))
     _check_names(episode, home)
-    joints = _joints(episode, home)
+    joints = joints_in(episode, home)
     for name, pose in episode.goals.items():
         _check_place(f"the goal of {name}", pose[:3, 3], home, joints)
         _check_place(f"the target {name}", episode.placed(name)[:3, 3], home, joints)
@@ -84,8 +84,12 @@ def _check_names(episode: RearrangeEpisode, home: Apartment) -> None:
             raise UnknownNameError(f"link of {handle} for the marker {name}", link_name, links)
 
 
-def _joints(episode: RearrangeEpisode, home: Apartment) -> _Joints:
-    """Positions of joints by mechanism and joint, which are within their ranges."""
+def joints_in(episode: RearrangeEpisode, home: Apartment) -> _Joints:
+    """Positions of joints by mechanism and joint, which are within their ranges.
+
+    Raises:
+        SceneError: one is not.
+    """
     found: _Joints = {}
     for handle, positions in episode.joints.items():
         thing = furniture(home, handle)
@@ -128,6 +132,19 @@ def _check_on(name: str, place: np.ndarray, home: Apartment, handle: str, joints
         nearest = sorted(gaps, key=gaps.__getitem__)
         said = ", ".join(f"{one} ({gaps[one]:.2f} m away)" for one in nearest) or "it has none"
         raise SceneError(f"the goal of {name} at {_said(place)} is at no receptacle of {handle}: {said}")
+
+
+def nearest_receptacle(place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> str:
+    """Name of the receptacle of a piece of furniture that is nearest to a place (3,) [m].
+
+    Raises:
+        UnknownNameError: there is no such furniture, or it has no receptacles.
+    """
+    thing = furniture(home, handle)
+    gaps = {one: _gap(place, *box) for one, box in _boxes(home, thing, joints.get(thing.name, {}))}
+    if not gaps:
+        raise UnknownNameError(f"receptacle of {handle}", "any", [])
+    return min(gaps, key=gaps.__getitem__)
 
 
 def _check_start(start: np.ndarray, home: Apartment, joints: _Joints) -> None:

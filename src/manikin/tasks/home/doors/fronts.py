@@ -16,7 +16,7 @@ from manikin.homes.episodes import home_of
 from manikin.spec.links import Quat
 from manikin.tasks.home.rules import ARTICULATIONS
 
-__all__ = ["KINDS", "Front", "Fronts", "fronts"]
+__all__ = ["KINDS", "Front", "Fronts", "behind", "fronts"]
 
 KINDS = ("drawer", "fridge")
 """What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
@@ -92,6 +92,15 @@ def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
     home = home_of(layout)
     found = [front for kind in kinds for front in _fronts_of(kind, home)]
     return Fronts(tuple(found), kinds)
+
+
+def behind(home: Apartment, receptacle: str) -> str:
+    """What is opened to reach into a receptacle: ``drawer`` or ``fridge``; an empty word for what is open."""
+    thing, box = home.receptacle(receptacle)
+    if thing.kind in _OWNERS["fridge"]:
+        return "fridge"
+    moved = _OWNERS["drawer"].get(thing.kind)
+    return "drawer" if moved and moved.fullmatch(box.link) else ""
 
 
 def _fronts_of(kind: str, home: Apartment) -> list[Front]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.fronts import KINDS, Front, fronts
 from manikin.tasks.home.doors.reach_in import REACH, touched
@@ -20,7 +21,7 @@ from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stan
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS, yaw_of
 
-__all__ = ["REACH", "WAY", "inside", "joints_of", "one_front", "open_up", "places_in"]
+__all__ = ["REACH", "WAY", "before_handles", "inside", "joints_of", "one_front", "open_up", "places_in", "spots_in"]
 
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
 _OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open, at least
@@ -53,16 +54,22 @@ _WITHIN = 0.05  # [m] of a stand from the sides of the box in which it has to be
 
 @functools.lru_cache(maxsize=4 * VARIATIONS)
 def one_front(layout: str, kind: str) -> Front:
-    """The fridge's upper door, or of the counter's upper drawers the one with most room before it.
+    """The fridge's upper door, or of the counter's upper drawers the one that the layout names; where it names none, as
+    in ``apartment3``, the one with most room before it.
 
     Raises:
-        UnknownNameError: another kind.
+        UnknownNameError: another kind, or no such drawer.
     """
     if kind not in KINDS:
         raise UnknownNameError("mechanism", kind, KINDS)
     each = fronts(layout, (kind,)).each
     if kind == "fridge":
         return each[0]
+    if named := layout.partition("/")[2]:  # apartment3/counter/drawer1
+        known = {_receptacle(home_of(layout), one): one for one in each}
+        if named not in known:
+            raise UnknownNameError(f"drawer of {layout.partition('/')[0]}", named, known)
+        return known[named]
     space = Room(layout).space
 
     def room(one: Front) -> float:
@@ -83,15 +90,14 @@ def inside(layout: str, opened: str = "") -> ObjectPlaces:
         UnknownNameError: another word for what is open.
     """
     room = Room(layout, joints_of(layout, opened), WAY)
-    spots: list[Spot] = []
-    if opened == "drawer":
-        spots += _in_drawer(room, one_front(layout, opened))
-    if opened == "fridge":
-        spots += _in_fridge(room, one_front(layout, opened))
-    for kind in (opened,) if opened else KINDS:
-        one = one_front(layout, kind)
-        spots.append(_before(room, one, _opened(one) if opened else 0.0))
-    return room.with_places(spots)
+    spots = spots_in(room, opened) if opened else []
+    return room.with_places([*spots, *before_handles(room, opened)])
+
+
+def before_handles(room: Room, opened: str) -> list[Spot]:
+    """The place before the handle of what is ``opened``; with nothing open those before both handles."""
+    each = [one_front(room.layout, kind) for kind in ((opened,) if opened else KINDS)]
+    return [_before(room, one, _opened(one) if opened else 0.0) for one in each]
 
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
@@ -150,36 +156,45 @@ def _corners(middle: np.ndarray, axes: np.ndarray, half: np.ndarray) -> np.ndarr
     return np.asarray(middle[:2] + (np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * half) @ axes)
 
 
-def _in_drawer(room: Room, one: Front) -> list[Spot]:
+def spots_in(room: Room, kind: str, points: np.ndarray | None = None) -> list[Spot]:
+    """Places in what is open in a room, the ``drawer`` or the ``fridge``: those at points (k, 3) [m], or a few."""
+    one = one_front(room.layout, kind)
     middle, axes, half = _floor(room.home, _receptacle(room.home, one), one.yaw)
-    middle[:2] += _OPEN["drawer"] * axes[0]
-    found = []
-    for aside in _ASIDE["drawer"]:
-        place = middle[:2] + np.array([half[0] - _FROM_EDGE, aside]) @ axes
-        stands = room.stands_before(place)
-        found.append(room.spot("drawer", np.array([*place, middle[2]]), _corners(middle, axes, half), stands))
-    return found
+    if kind == "drawer":
+        middle[:2] += _OPEN["drawer"] * axes[0]
+        own = [(half[0] - _FROM_EDGE, aside) for aside in _ASIDE["drawer"]]
+    else:
+        own = [(deep, aside) for deep in _DEEP for aside in _ASIDE["fridge"]]
+    if points is None:
+        at = middle[:2] + np.array(own) @ axes
+        points = np.concatenate([at, np.full((len(at), 1), middle[2])], 1)
+    corners = _corners(middle, axes, half)
+    if kind == "drawer":
+        return [room.spot(kind, point, corners, room.stands_before(point[:2])) for point in points]
+    return [_in_fridge(room, one, point, corners, float((point - middle)[:2] @ axes[1])) for point in points]
 
 
-def _in_fridge(room: Room, one: Front) -> list[Spot]:
-    middle, axes, half = _floor(room.home, _receptacle(room.home, one), one.yaw)
+def _in_fridge(room: Room, one: Front, point: np.ndarray, corners: np.ndarray, aside: float) -> Spot:
+    """A place (3,) on its shelf, so far ``aside`` [m] from the middle."""
+    tight = _pushed_open(room.layout)
+    place = point[:2]
+
+    def stands(turns: Sequence[float]) -> np.ndarray:
+        each = (_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns)
+        return np.array([stand for stand in each if stand is not None]).reshape(-1, 3)
+
+    near = stands([turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY])
+    lines = _roomiest(room, one, point, stands(_TRIED))
+    spot = room.spot("fridge", point, corners, near)
+    return replace(spot, stands=_farther(room, tight, place, lines))
+
+
+@functools.lru_cache(maxsize=2 * VARIATIONS)
+def _pushed_open(layout: str) -> FreeSpace:
+    """Where the base can be while the arm points ahead, with the fridge's door pushed wide open."""
+    one = one_front(layout, "fridge")
     joints = {one.mechanism: {one.joint: max(_PUSHED, _opened(one))}}
-    tight = free_space(room.home, radius=FETCH_RADIUS, joints=joints)  # the arm points ahead
-    found = []
-    for deep in _DEEP:
-        for aside in _ASIDE["fridge"]:
-            place = middle[:2] + np.array([deep, aside]) @ axes
-
-            def stands(turns: Sequence[float], place: np.ndarray = place) -> np.ndarray:
-                each = (_stand(room, tight, place, one.yaw + math.pi + turn) for turn in turns)
-                return np.array([stand for stand in each if stand is not None]).reshape(-1, 3)
-
-            point = np.array([*place, middle[2]])
-            near = stands([turn for turn in _TURNED if abs(aside + _IN * math.tan(turn)) < _DOORWAY])
-            spot = room.spot("fridge", point, _corners(middle, axes, half), near)
-            lines = _roomiest(room, one, point, stands(_TRIED))
-            found.append(replace(spot, stands=_farther(room, tight, place, lines)))
-    return found
+    return free_space(home_of(layout), radius=FETCH_RADIUS, joints=joints)
 
 
 def _roomiest(room: Room, one: Front, point: np.ndarray, stands: np.ndarray) -> np.ndarray:

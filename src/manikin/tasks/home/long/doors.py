@@ -45,7 +45,8 @@ class Doors:
         self._tasks: dict[tuple[str, str], HomeOpen | HomeClose] = {}
         self._fronts = {kind: Fronts((one_front(layout, kind),), (kind,)) for kind in self.kinds}
         for word, kind in self._each:
-            self._tasks[word, kind] = task = _WORDS[word]({"mechanism": kind}, layout=layout)
+            self._tasks[word, kind] = task = _WORDS[word]({"mechanism": kind})
+            task.layout = layout  # which may be another apartment than its own
             task.about(self._fronts[kind], (kind,))
         self._which = torch.tensor([1 + self.kinds.index(s.door) if s.door else 0 for s in (*steps, steps[-1])])
 

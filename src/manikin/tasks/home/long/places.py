@@ -18,7 +18,7 @@ from manikin.tasks.home.objects_at import ObjectPlaces, Room, nearest_stands, pl
 from manikin.tasks.home.scene import LAYOUTS
 from manikin.tasks.home.ways import quick_way, stacked
 
-__all__ = ["LongPlaces", "long_places"]
+__all__ = ["LongPlaces", "from_front", "long_places"]
 
 _THERE = (0.06, 0.15)  # [m], [rad] from a stand it need not drive
 _FROM_FRONT = (REACH - 0.1, REACH, REACH + 0.15)  # [m] from a stand to what is taken from the front
@@ -43,7 +43,7 @@ class LongPlaces:
 
     names: tuple[str, ...]
     points: np.ndarray
-    rooms: tuple[ObjectPlaces, ...]
+    rooms: tuple[ObjectPlaces | Room, ...]
     stands: tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
     starts: np.ndarray
     ahead: float
@@ -116,7 +116,7 @@ def long_places(layout: str, states: tuple[str, ...], kinds: tuple[str, ...]) ->
             one, k = found[key]
             starts[o, g] = np.resize(one.starts[k], (most, 2))
             near = np.unique(one.stands[k].astype(float), axis=0)
-            here.append((near, near if _inner(key[0]) else _front(rooms[o], key[0], one.points[k, :2], ahead)))
+            here.append((near, near if _inner(key[0]) else from_front(rooms[o], key[0], one.points[k, :2], ahead)))
         stands.append(tuple(here))
     points = [next(one.points[k] for found in each if key in found for one, k in [found[key]]) for key in keys]
     return LongPlaces(
@@ -146,7 +146,7 @@ def _open(layout: str, state: str, kinds: tuple[str, ...]) -> ObjectPlaces:
     return room.with_places(room.open_spots(lambda name: any(_is(name, kind) for kind in kinds)))
 
 
-def _front(room: ObjectPlaces, name: str, point: np.ndarray, ahead: float) -> np.ndarray:
+def from_front(room: ObjectPlaces | Room, name: str, point: np.ndarray, ahead: float) -> np.ndarray:
     """(k, 3) stands from which things are taken from the front; before the counter straight ahead, about."""
     turning = room.space.origin + np.argwhere(room.turns) * CELL
     found = nearest_stands(turning, point, _FROM_FRONT)

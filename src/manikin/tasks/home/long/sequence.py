@@ -26,7 +26,7 @@ from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
 from manikin.tasks.home.handling import STATE, back, drive, half_ready, numbers
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
-from manikin.tasks.home.long.places import long_places
+from manikin.tasks.home.long.places import LongPlaces, long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
@@ -185,17 +185,22 @@ class LongTask(Task):
         errands = self.errands[: self._count]
         states = tuple(dict.fromkeys(s.opened for s in seen))
         kinds = tuple(dict.fromkeys(kind for one in errands for kind in (one.start, one.goal)))
-        self._places = found = long_places(self.layout, states, kinds)
+        self._places = found = self.find_places(states, kinds)
         self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
         self._state = torch.tensor([states.index(s.opened) for s in seen])
         self._handle = torch.tensor([found.handle(s.door, states.index(s.opened)) if s.door else -1 for s in seen])
-        self._slots = [found.of_kind(kind) for kind in (*(e.start for e in errands), *(e.goal for e in errands))]
-        self._close_by = found.close_by
         fronts = [one.from_front for one in errands]
         self._from_front = torch.tensor(fronts)
         self._front = torch.tensor([fronts[s.target] and not s.door for s in seen])
         anywhere = places(self.layout)
         self._anywhere = torch.tensor(anywhere.starts)
+
+    def find_places(self, states: tuple[str, ...], kinds: tuple[str, ...]) -> LongPlaces:
+        """The places of this layout at which the targets can lie, or are brought to; see :func:`long_places`."""
+        found, errands = long_places(self.layout, states, kinds), self.errands[: self._count]
+        self._slots = [found.of_kind(kind) for kind in (*(e.start for e in errands), *(e.goal for e in errands))]
+        self._close_by = found.close_by
+        return found
 
     def _number_of_part(self, step: Step) -> int:
         """Of the expert's part that does a subtask."""
@@ -210,16 +215,9 @@ class LongTask(Task):
 
     def start(self, h: LongHandles, ep: Episode) -> None:
         count = len(h.things)
-        number = self._drawn(ep)
+        number = self.lay(h, ep)
         h.start_place.set(number[:, :count].float())
         h.goal_place.set(number[:, count:].float())
-        height = torch.stack([self._grips.height(self._choice(h, k)) for k in range(count)], 1)
-        starts, goals = self._points[number[:, :count]], self._points[number[:, count:]]
-        goals = torch.cat([goals[..., :2], goals[..., 2:] + height[..., None]], 2)
-        h.goal.set(goals)
-        for k, thing in enumerate(h.things):
-            point = above(starts[:, k] - self._doors.drawn_in(self.errands[k]), height[:, k])
-            thing.set_pose(point, self._turned(h, k, ep))
         h.spawns.set(self._spawns(number, ep))
         if self.config.navigation == "teleported" or self.opened:
             begun = h.spawns.value[:, 0]
@@ -229,6 +227,22 @@ class LongTask(Task):
             begun = torch.cat([place, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)[:, None]], 1)
         h.begun.set(begun)
         h.robot.set_qpos(about_rest(h.robot, ep, begun), opening=0.3)
+        self.open_up(h, ep)
+
+    def lay(self, h: LongHandles, ep: Episode) -> Tensor:
+        """Put the targets down and set their goals; (n, 2 T) int64 numbers of the places where they lie, and of their
+        goals."""
+        count, number = len(h.things), self._drawn(ep)
+        height = torch.stack([self._grips.height(self._choice(h, k)) for k in range(count)], 1)
+        starts, goals = self._points[number[:, :count]], self._points[number[:, count:]]
+        h.goal.set(torch.cat([goals[..., :2], goals[..., 2:] + height[..., None]], 2))
+        for k, thing in enumerate(h.things):
+            point = above(starts[:, k] - self._doors.drawn_in(self.errands[k]), height[:, k])
+            thing.set_pose(point, self._turned(h, k, ep))
+        return number
+
+    def open_up(self, h: LongHandles, ep: Episode) -> None:
+        """Open what is open when the episode begins."""
         self._doors.begin(h.home, self.opened)
 
     def _choice(self, h: LongHandles, k: int) -> Tensor:
