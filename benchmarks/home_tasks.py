@@ -3,13 +3,15 @@
     python benchmarks/home_tasks.py                            # 100 episodes of each task; hours
     python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 24 --navigation teleported
     python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 63 --navigation teleported --replicacad
+    python benchmarks/home_tasks.py --seeds 32 --navigation teleported --written train
     python benchmarks/home_tasks.py --film tidy.mp4 --navigation teleported    # one episode, and tidy.png, a strip
     python benchmarks/home_tasks.py --task SetTable-v1 --film table.mp4
 
 An episode ends with the first subtask that fails. Progressive completion after k subtasks is the share of episodes that
 did the first k. The optimistic bound is the product of the rates of the kinds of subtasks. Beside it stands the product
 of the rates that MS-HAB published. ``--replicacad`` plays in the scenes of ``benchmarks/home_scenes.py`` in place of
-the built-in apartments; it needs MANIKIN_DATA/replicacad. The file is written after every apartment; a run that was
+the built-in apartments; it needs MANIKIN_DATA/replicacad. ``--written`` plays the generator's episodes of a split, with
+all objects; a seed is then an episode's number. The file is written after every apartment; a run that was
 stopped goes on where it was.
 """
 
@@ -20,6 +22,7 @@ import os
 import platform
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ from manikin.env.registry import task_class
 from manikin.env.state.provenance import versions
 from manikin.env.task import Task
 from manikin.eval.stats import completion_rates, optimistic_bound, wilson
+from manikin.homes.episodes import SPLITS, HomeEpisode, generate
 from manikin.policy.choices import policy_maker
 from manikin.render import make_renderer, tile, write_png, write_video
 from manikin.render.files.caption import caption
@@ -41,6 +45,7 @@ from manikin.spec.camera import CameraSpec
 from manikin.tasks.home import in_apartments
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.scene import LAYOUTS
+from manikin.tasks.home.written import in_episodes
 
 OUT = Path(__file__).parent / "results" / "home_tasks.json"
 EVERY = 3  # control steps of a picture of the film, which is so many times faster
@@ -79,7 +84,7 @@ def play(task: str | type[Task], seeds: list[int], config: dict[str, Any], polic
     return {str(seed): {"subtasks": one} for seed, one in zip(seeds, told, strict=True)}
 
 
-def film(task: str, seed: int, config: dict[str, Any], policy: str, out: Path) -> None:
+def film(task: str | type[Task], seed: int, config: dict[str, Any], policy: str, out: Path) -> None:
     """A film of one episode, seen from above the robot, with the subtasks as captions; and eight pictures of it."""
     env = manikin.make(task, 1, config=config, autoreset="disabled", terminate=False, reward="none")
     observation, _ = env.reset(seed=[seed])
@@ -131,6 +136,22 @@ def summary(task: str, episodes: dict[str, Any], config: dict[str, Any]) -> dict
     }
 
 
+def groups(task: str, args: Any) -> Iterator[tuple[str | type[Task], list[int], list[int]]]:
+    """The task in one apartment after the other, the seeds that play there, and by which number they are kept."""
+    if args.written:
+        kind = task_class(task)
+        by_layout: dict[str, list[HomeEpisode]] = {}
+        for episode in generate(kind.sequence, range(args.seeds), split=args.written):
+            by_layout.setdefault(in_episodes(kind, [episode]).layouts[0], []).append(episode)
+        for some in by_layout.values():
+            yield in_episodes(kind, some), list(range(len(some))), [one.number for one in some]
+        return
+    layouts = scanned() if args.replicacad else LAYOUTS
+    for k, layout in enumerate(layouts):
+        seeds = list(range(k, args.seeds, len(layouts)))
+        yield in_apartments(task_class(task), layout) if args.replicacad else task, seeds, seeds
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--task", nargs="+", default=list(PUBLISHED))
@@ -139,14 +160,17 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=0, help="only the first so many objects; by default all")
     parser.add_argument("--policy", default="expert", help="or a file skills.toml")
     parser.add_argument("--replicacad", action="store_true", help="in scenes of ReplicaCAD")
+    parser.add_argument("--written", choices=SPLITS, help="the generator's episodes of this split")
     parser.add_argument("--film", type=Path, help="write a film of the first seed to this file, and count nothing")
     parser.add_argument("--seed", type=int, default=0, help="of the film")
     args = parsed(parser, OUT)
     args.out = args.out / OUT.name if args.out.is_dir() else args.out
     if args.film is not None:
-        film(
-            args.task[0], args.seed, {"navigation": args.navigation[0], "targets": args.targets}, args.policy, args.film
-        )
+        shown: str | type[Task] = args.task[0]
+        if args.written:
+            kind = task_class(args.task[0])
+            shown = in_episodes(kind, generate(kind.sequence, [args.seed], split=args.written))
+        film(shown, args.seed, {"navigation": args.navigation[0], "targets": args.targets}, args.policy, args.film)
         return
     if args.quick:
         args.seeds, args.navigation, args.targets = 1, ["teleported"], 1
@@ -157,17 +181,17 @@ def main() -> None:
     for task in args.task:
         for navigation in args.navigation:
             name = f"{task}, {navigation}, {args.policy}" + (f", {args.targets} targets" if args.targets else "")
-            name += ", replicacad" * args.replicacad
+            name += ", replicacad" * args.replicacad + (f", written {args.written}" if args.written else "")
             entry = found.setdefault("entries", {}).setdefault(name, {})
             episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": args.targets}
-            layouts = scanned() if args.replicacad else LAYOUTS
-            for k, layout in enumerate(layouts):
-                seeds = [seed for seed in range(k, args.seeds, len(layouts)) if str(seed) not in episodes]
+            for alone, seeds, numbers in groups(task, args):
+                seeds = [seed for seed, number in zip(seeds, numbers, strict=True) if str(number) not in episodes]
+                numbers = [number for number in numbers if str(number) not in episodes]
                 if not seeds:
                     continue
                 began = time.perf_counter()
-                alone = in_apartments(task_class(task), layout) if args.replicacad else task
-                episodes |= play(alone, seeds, config, args.policy)
+                found_now = play(alone, seeds, config, args.policy)
+                episodes |= {str(number): one for number, one in zip(numbers, found_now.values(), strict=True)}
                 entry |= summary(task, episodes, config)
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.perf_counter() - began, 1)
                 entry["by_seed"] = dict(sorted(episodes.items(), key=lambda item: int(item[0])))

@@ -22,6 +22,7 @@ from manikin.tasks.home import in_apartments
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.fronts import fronts
 from manikin.tasks.home.doors.open import HomeOpen
+from manikin.tasks.home.long.set_table import SetTable
 from manikin.tasks.home.navigate import HomeNavigate
 from manikin.tasks.home.pick import HomePick
 from manikin.tasks.home.place import HomePlace
@@ -48,6 +49,14 @@ def test_a_seed_says_which_apartment_and_the_task_is_the_same() -> None:
         found = hashes["apartment3"]
         env.close()
     assert found == hashes["apartment3"]
+
+
+def test_a_long_task_with_doors_is_made_in_another_apartment() -> None:
+    env = manikin.make(in_apartments(SetTable, "apartment9"), num_envs=1, autoreset="disabled", threads=1)
+    env.reset(seed=[0])
+    inside = env.parts([0])[0].env
+    assert inside.task.layout == "apartment9" and set(inside.h.doors) == {"drawer", "fridge"}
+    env.close()
 
 
 def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
