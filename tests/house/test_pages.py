@@ -24,13 +24,19 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_every_task_can_have_its_page(task_id: str) -> None:
     """A page is complete when the class says what it is about, in the form the pages expect."""
     kind = task_class(task_id)
-    page = task_sheet(task_id, measure=False).markdown()
+    sheet = task_sheet(task_id, measure=False)
+    page = sheet.markdown()
     for heading in ("**Randomization:**", "**Success:**", "## Observations", "## Actions", "## Reward"):
         assert heading in page, f"{task_id}'s docstring or class lacks {heading}"
     for name in (*kind.observations, *kind.reward_terms):
         assert f"| `{name}` |" in page
-    for name, value, meaning in task_sheet(task_id, measure=False).options:
+    for name, value, meaning in sheet.options:
         assert meaning, f"Config.{name} = {value} of {task_id} has no comment with its unit"
+
+
+def test_a_page_says_what_the_configuration_asks_for() -> None:
+    page = task_sheet("HomeOpen-v1", config={"mechanism": "fridge"}, measure=False).markdown()
+    assert "“open the fridge”" in page
 
 
 def test_columns_of_a_page_are_those_of_the_flat_observation() -> None:

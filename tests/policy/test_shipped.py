@@ -12,13 +12,14 @@ from manikin.cli import main
 from manikin.data.recording.read import EpisodeFile
 from manikin.errors import AssetError, ConfigError, DataError, UnknownNameError
 from manikin.eval.runner import run_episodes
+from manikin.learn.common.begin import begin_as
 from manikin.learn.common.seeds import TEST
 from manikin.learn.common.teacher import Teacher
 from manikin.learn.run.demos import DEMOS, demonstrations_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import train
 from manikin.policy import shipped
-from manikin.policy.choices import policy_maker
+from manikin.policy.choices import find_trained, policy_maker
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.shipped import LARGEST, shipped_policies
 from manikin.policy.trained import read_about
@@ -129,3 +130,22 @@ def test_imitation_records_the_policy_that_comes_along(tmp_path):
     with EpisodeFile(tmp_path / DEMOS) as file:
         assert file.needed_header().policy == "ppo-HopperStand-v1" and len(file) == 2
     assert any("no scripted expert: ppo-HopperStand-v1" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        find_trained,
+        lambda word: recipe_for("ppo", "PickCube-v2", begin_from=word),
+        lambda word: Teacher(word, None),
+        lambda word: begin_as(word, None, {}, None, None),
+    ],
+    ids=["policy", "recipe", "teacher", "begin_from"],
+)
+def test_a_policy_to_learn_from_that_is_not_there_is_answered_with_the_nearest(named, tmp_path) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown policy 'ppo-PickCub-v2'\. Did you mean 'ppo-PickCube-v2'"):
+        named("ppo-PickCub-v2")
+    with pytest.raises(AssetError, match="no run's folder and no file at"):
+        named(str(tmp_path / "run"))
+    with pytest.raises(AssetError, match="no trained policy in"):
+        named(str(tmp_path))

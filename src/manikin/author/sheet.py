@@ -133,7 +133,7 @@ def task_sheet(
             id=kind.id,
             title=_markdown(kind).split("\n")[0].rstrip("."),
             description=_markdown(kind),
-            instruction=kind.instruction,
+            instruction=env.task.instruction,
             facts=(
                 ("episode", f"{env.horizon} control steps, {env.horizon / env.control_hz:.4g} s"),
                 ("rates", f"control {env.control_hz:g} Hz, physics {env.physics_hz:g} Hz"),

@@ -37,13 +37,13 @@ def run(options: ExportOptions) -> int:
     import torch
 
     from manikin.errors import ConfigError
+    from manikin.policy.choices import find_trained
     from manikin.policy.files.onnx import INPUT, example_observations, export_onnx, input_shapes, run_onnx
     from manikin.policy.network import NetworkPolicy
-    from manikin.policy.shipped import shipped_policy
     from manikin.policy.trained import load_trained
 
     out = console()
-    module, about = load_trained(shipped_policy(options.checkpoint) or Path(options.checkpoint))
+    module, about = load_trained(find_trained(options.checkpoint))
     shape = input_shapes(about["network"]["options"])
     if shape is None:
         raise ConfigError(

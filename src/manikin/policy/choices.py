@@ -21,6 +21,7 @@ from manikin.policy.trained import FILE, observed_by, trained_policy
 
 __all__ = [
     "POLICIES",
+    "find_trained",
     "named_callable",
     "observation_options",
     "policy_file",
@@ -198,6 +199,20 @@ def trained_file(word: str) -> str | Path | None:
     if word.endswith(".safetensors") or (Path(word) / FILE).is_file():
         return word
     return shipped_policy(word)
+
+
+def find_trained(word: str) -> str | Path:
+    """As :func:`trained_file`, for where a trained policy has to be named.
+
+    Raises:
+        AssetError: a folder or a file that is not there, or a folder without a policy.
+        UnknownNameError: another word; lists the policies that come with manikin.
+        DataError: one that comes with manikin was changed.
+    """
+    found = word if Path(word).is_file() else trained_file(word)
+    if found is None:
+        raise unknown_policy(word, (), "Name a run's folder or its file, too.")
+    return found
 
 
 def named_callable(place: str, kind: str) -> Callable[..., Any]:

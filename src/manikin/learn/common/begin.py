@@ -12,10 +12,10 @@ from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.common.teacher import differences
+from manikin.policy.choices import find_trained
 from manikin.policy.networks.cloned import Cloned, MixtureCloned
 from manikin.policy.networks.mlp import GaussianActor
 from manikin.policy.networks.scaling import Scaling
-from manikin.policy.shipped import shipped_policy
 from manikin.policy.trained import load_trained, weights_hash
 
 __all__ = ["begin_as"]
@@ -55,7 +55,7 @@ def begin_as(
         ConfigError: a policy with another kind of network, other sizes, another robot or controller, or one that
             observes what the environment does not show.
     """
-    module, about = load_trained(shipped_policy(word) or word)
+    module, about = load_trained(find_trained(word))
     kind, theirs = about["network"]["kind"], about["network"]["options"]
     state = _state(module)
     if state is None or "steps" not in about:

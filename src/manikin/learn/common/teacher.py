@@ -13,7 +13,8 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import column_names
 from manikin.errors import ConfigError
-from manikin.policy.shipped import shipped_policies, shipped_policy
+from manikin.policy.choices import find_trained
+from manikin.policy.shipped import shipped_policies
 from manikin.policy.trained import load_trained, weights_hash
 
 __all__ = ["Teacher", "differences"]
@@ -46,7 +47,8 @@ class Teacher:
         about: what its file says of it. digest: SHA-256 of its weights.
 
     Raises:
-        AssetError, DataError: as :func:`~manikin.policy.trained.load_trained`.
+        AssetError, UnknownNameError, DataError: as :func:`~manikin.policy.choices.find_trained`, and as
+            :func:`~manikin.policy.trained.load_trained`.
         ConfigError: no word, a policy of another task, robot or controller, one that does not observe flat state, or a
             value that it observes is not available.
     """
@@ -58,7 +60,7 @@ class Teacher:
                 "distill needs a teacher, a policy trained by state: --set teacher=RUN, the folder of a run (manikin "
                 f"train ppo TASK), or one that comes with manikin: {known}"
             )
-        module, self.about = load_trained(shipped_policy(word) or word)
+        module, self.about = load_trained(find_trained(word))
         self.module = module.to(env.device).requires_grad_(False)
         if other := differences(_SAME, self.about, env.fingerprint()):
             raise ConfigError(f"the teacher {word} was trained for {other}. Choose a teacher of this task")

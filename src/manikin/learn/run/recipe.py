@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from manikin.env.options import EnvOptions
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.picture_options import cameras_of, picture_options
-from manikin.policy.shipped import shipped_policy
+from manikin.policy.choices import find_trained
 from manikin.policy.trained import read_about
 from manikin.spec.camera import CameraSpec
 
@@ -306,7 +306,7 @@ def recipe_for(
         return recipe, True
     if demos and (recipe := _for_any_task("with_demos", algorithm, task)) is not None:
         return recipe, False
-    about = read_about(shipped_policy(begin_from) or begin_from) if begin_from else {}
+    about = read_about(find_trained(begin_from)) if begin_from else {}
     cloned = about.get("algorithm") == "bc"
     if cloned and (recipe := _for_any_task("from_clone", algorithm, task)) is not None:
         clone = Recipe.from_toml(about["recipe"], source=f"the recipe of {begin_from}")
