@@ -17,7 +17,9 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.eval.runner import run_episodes
 from manikin.homes.episodes import HomeEpisode, generate
 from manikin.policy.expert import ExpertPolicy
+from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.inside import one_front
+from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.prepare_groceries import PrepareGroceries
 from manikin.tasks.home.long.set_table import SetTable
 from manikin.tasks.home.long.tidy_house import TidyHouse
@@ -102,7 +104,7 @@ def test_the_drawer_is_that_of_the_episode(episodes) -> None:
     for layout, drawer in zip(task.layouts, drawers, strict=True):
         assert one_front(layout, "drawer").link == drawer.rpartition("/")[2]
         scene = layout.partition("/")[0]
-        with pytest.raises(UnknownNameError, match=f"unknown drawer of {scene} 'counter/drawer99'"):
+        with pytest.raises(UnknownNameError, match=f"unknown drawer of {scene} 'counter/drawer99'. Valid: drawer"):
             one_front(f"{scene}/counter/drawer99", "drawer")
 
 
@@ -139,6 +141,29 @@ def test_experts_handle_objects_among_the_others(task, least, episodes) -> None:
     run = run_episodes(env, ExpertPolicy(env), range(5))
     env.close()
     assert sum(bool(one.success_once) for one in run.results) >= least and not run.unhealthy
+
+
+@pytest.mark.parametrize("task", [HomeOpen, HomeClose])
+@pytest.mark.parametrize("where", ["drawer", "fridge"])
+def test_what_is_opened_or_closed_is_what_the_object_is_in(task, where, episodes) -> None:
+    """All objects are there, but for one that was taken out of a drawer. The expert does its drawer."""
+    kind = in_episodes(task, episodes["set_table"], where=where)
+    scenes = tuple(dict.fromkeys(one.scene for one in episodes["set_table"]))
+    assert len(kind.layouts) == (2 if where == "drawer" else len(scenes))
+    env = made(kind, 1)
+    inside, episode = env.parts([0])[0].env, episodes["set_table"][0]
+    (front,) = inside.task.fronts.each
+    assert front.kind == where
+    there = [t for t in inside.h["clutter"].things if bool(t.present[0])]
+    taken = task is HomeClose and where == "drawer"
+    assert len(there) == len(episode.objects) - taken
+    names = [t.props[int(t.choice[0])].name for t in there]
+    assert names == [one.name for one in episode.objects[int(taken) :]]
+    if where == "drawer":
+        assert front.link == episode.objects[0].receptacle.rpartition("/")[2]
+        run = run_episodes(env, ExpertPolicy(env), range(1))
+        assert [bool(one.success_once) for one in run.results] == [True] and not run.unhealthy
+    env.close()
 
 
 def test_what_lies_in_the_way_rests_and_wakes_when_it_is_touched(episodes) -> None:
@@ -202,7 +227,7 @@ def test_a_file_of_ones_own_plays_a_folder_of_episodes(tmp_path: Path, monkeypat
 def test_what_cannot_be_is_named(episodes, tmp_path) -> None:
     tidy, table = episodes["tidy_house"], episodes["set_table"]
     with pytest.raises(
-        ConfigError, match=r"HomeNavigate-v1 has no written episodes; those have TidyHouse, .*HomePlace"
+        ConfigError, match=r"HomeNavigate-v1 has no written episodes; those have TidyHouse, .*HomeClose"
     ):
         in_episodes(HomeNavigate, tidy)
     with pytest.raises(ConfigError, match=r"TidyHouse-v1 needs at least one episode"):
@@ -218,8 +243,12 @@ def test_what_cannot_be_is_named(episodes, tmp_path) -> None:
         in_episodes(HomePick, tidy, where="shelf")
     with pytest.raises(ConfigError, match="in none of the 2 episodes an object lies where='fridge'"):
         in_episodes(HomePick, tidy, where="fridge")
-    with pytest.raises(ConfigError, match="where= is for HomePick and HomePlace"):
+    with pytest.raises(ConfigError, match="where= is for the subtasks"):
         in_episodes(TidyHouse, tidy, where="fridge")
+    with pytest.raises(ConfigError, match="HomeOpen-v1 is about the drawer or the fridge: say where='drawer'"):
+        in_episodes(HomeOpen, table)
+    with pytest.raises(ConfigError, match=r"what HomeOpen-v1 is about is for in_episodes\(..., where=\)"):
+        made(in_episodes(HomeOpen, table, where="drawer"), 1, config={"mechanism": "fridge"})
     with pytest.raises(UnknownNameError, match=r"long task.*'tidy'"):
         home_episodes(tmp_path / "none.json", "tidy")
     strange = replace(tidy[0].objects[0], name="099_spoon")

@@ -88,9 +88,20 @@ class Fronts:
 
 
 def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
-    """The drawers of the counter and the upper door of the fridge of an apartment that tasks are about."""
-    home = home_of(layout)
+    """The drawers of the counter and the upper door of the fridge of an apartment that tasks are about; of the drawers
+    the one alone that the layout names, as in ``apartment3/counter/drawer1``.
+
+    Raises:
+        UnknownNameError: there is no such drawer, or tasks are not about it.
+    """
+    home, (scene, _, named) = home_of(layout), layout.partition("/")
     found = [front for kind in kinds for front in _fronts_of(kind, home)]
+    if named and "drawer" in kinds:
+        drawers = [one.link for one in found if one.kind == "drawer"]
+        link = home.receptacle(named)[1].link if named in home.receptacles else ""
+        if link not in drawers:
+            raise UnknownNameError(f"drawer of {scene}", named, drawers)
+        found = [one for one in found if one.kind != "drawer" or one.link == link]
     return Fronts(tuple(found), kinds)
 
 

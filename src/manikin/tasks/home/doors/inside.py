@@ -58,18 +58,13 @@ def one_front(layout: str, kind: str) -> Front:
     in ``apartment3``, the one with most room before it.
 
     Raises:
-        UnknownNameError: another kind, or no such drawer.
+        UnknownNameError: another kind; or as :func:`~manikin.tasks.home.doors.fronts.fronts`.
     """
     if kind not in KINDS:
         raise UnknownNameError("mechanism", kind, KINDS)
     each = fronts(layout, (kind,)).each
-    if kind == "fridge":
+    if len(each) == 1:
         return each[0]
-    if named := layout.partition("/")[2]:  # apartment3/counter/drawer1
-        known = {_receptacle(home_of(layout), one): one for one in each}
-        if named not in known:
-            raise UnknownNameError(f"drawer of {layout.partition('/')[0]}", named, known)
-        return known[named]
     space = Room(layout).space
 
     def room(one: Front) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,7 +34,7 @@ class WrittenHandling(HandlingTask):
         parts = self.written[self.layout]
         self._told = Told(parts, len(self.layouts))
         things = super().scene(b)
-        things["clutter"], things["episode"] = Clutter(b, parts), b.variable("episode")
+        things["clutter"], things["episode"] = Clutter(b, [part.others for part in parts]), b.variable("episode")
         return things
 
     def find_places(self, opened: str) -> ObjectPlaces:
@@ -57,14 +58,18 @@ class WrittenHandling(HandlingTask):
 class WrittenPick(WrittenHandling, HomePick):
     """Pick in written episodes."""
 
+    def scene(self, b: SceneBuilder) -> Any:
+        pulled = opening(self.layout) if self.config.where == "drawer" else np.zeros(3)
+        self._pulled = torch.tensor(pulled).float()  # how far a drawer is out
+        return super().scene(b)
+
     def each(self) -> list[Place]:
         return [place for part in self._told.parts for place in starts_of(self.layout, part)]
 
     def start(self, h: HandlingHandles, ep: Episode) -> None:
         super().start(h, ep)
         pose = self._told.pose[h["episode"].value.long(), 0]
-        pulled = torch.tensor(opening(self.layout) if self.config.where == "drawer" else [0.0] * 3).float()
-        h.thing.set_pose(pose[:, :3] + pulled, pose[:, 3:])
+        h.thing.set_pose(pose[:, :3] + self._pulled, pose[:, 3:])
 
 
 class WrittenPlace(WrittenHandling, HomePlace):

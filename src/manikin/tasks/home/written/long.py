@@ -30,7 +30,8 @@ class WrittenLong(LongTask):
         parts = [Part(one.episode, one.targets[:wanted]) for one in self.written[self.layout]]
         self._told = Told(parts, len(self.layouts))
         things = super().scene(b)
-        things["clutter"], things["episode"] = Clutter(b, parts), b.variable("episode")
+        self._joints = self._told.joints(things.home)
+        things["clutter"], things["episode"] = Clutter(b, [part.others for part in parts]), b.variable("episode")
         return things
 
     def objects_of(self, target: int) -> tuple[str, ...]:
@@ -52,4 +53,5 @@ class WrittenLong(LongTask):
         return number[:, None] * (2 * count) + torch.arange(2 * count)
 
     def open_up(self, h: LongHandles, ep: Episode) -> None:
-        self._told.set_joints(h.home, self._told.number(ep))
+        for name, qpos in self._joints.items():
+            h.home.mechanism(name).set_qpos(qpos[self._told.number(ep)])

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from typing import Any
 
 from manikin import Task
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes.episodes import HomeEpisode, home_of
 from manikin.homes.objects import home_objects
+from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.fronts import KINDS, behind
-from manikin.tasks.home.handling import HandlingTask
+from manikin.tasks.home.doors.mechanisms import MechanismTask
+from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.sequence import LongTask
 from manikin.tasks.home.pick import HomePick
 from manikin.tasks.home.place import HomePlace
 from manikin.tasks.home.scene import made_by_caller
 from manikin.tasks.home.written.handled import WrittenPick, WrittenPlace
 from manikin.tasks.home.written.long import WrittenLong
+from manikin.tasks.home.written.opened import WrittenClose, WrittenOpen
 from manikin.tasks.home.written.places import layout_of
 from manikin.tasks.home.written.told import Part
 
 __all__ = ["in_episodes"]
 
-_HANDLED: dict[type[Task], type[HandlingTask]] = {HomePick: WrittenPick, HomePlace: WrittenPlace}
+_KINDS: dict[type[Task], type[Task]] = {
+    HomePick: WrittenPick,
+    HomePlace: WrittenPlace,
+    HomeOpen: WrittenOpen,
+    HomeClose: WrittenClose,
+}
 _WHERE = ("open", *KINDS)
 
 
@@ -31,14 +39,15 @@ def in_episodes(task: type[Task], episodes: Iterable[HomeEpisode], *, where: str
     """A task of this family in written episodes: their apartments, all of their objects, and their goals.
 
     A long task plays whole episodes. ``HomePick`` and ``HomePlace`` are about each of their targets: those that lie, or
-    are brought, ``where`` it is said. With L layouts, which are the apartments in the order of the episodes, seed s is
-    episode ``s // L`` of layout ``s % L``, counted round and round. What else is drawn is drawn as ever: where the
-    robot starts, and its joints.
+    are brought, ``where`` it is said; ``HomeOpen`` and ``HomeClose`` about the drawer or the fridge in which each lies.
+    With L layouts, which are the apartments in the order of the episodes, seed s is episode ``s // L`` of layout
+    ``s % L``, counted round and round. What else is drawn is drawn as ever: where the robot starts, and its joints.
 
     Args:
-        task: ``TidyHouse``, ``PrepareGroceries``, ``SetTable``, ``HomePick`` or ``HomePlace``.
+        task: ``TidyHouse``, ``PrepareGroceries``, ``SetTable``, ``HomePick``, ``HomePlace``, ``HomeOpen`` or
+            ``HomeClose``.
         episodes: generated, or of a file (:func:`manikin.data.formats.homes.home_episodes`).
-        where: of ``HomePick`` and ``HomePlace``: on open surfaces, in the open ``drawer``, in the open ``fridge``.
+        where: of subtasks: on ``open`` surfaces, in the ``drawer``, in the ``fridge``.
 
     The class belongs to the file or module that calls this, so that commands take it from there (``my_tasks.py``).
 
@@ -54,33 +63,33 @@ def in_episodes(task: type[Task], episodes: Iterable[HomeEpisode], *, where: str
     if not found:
         raise ConfigError(f"{task.id} needs at least one episode")
     home_objects(tuple(dict.fromkeys(lying.name for one in found for lying in one.objects)))
-    about: dict[str, Any] = {}
-    if task in _HANDLED:
-        kind: type[Task] = _HANDLED[task]
+    about, end = dict[str, Any](), int(task is HomePlace)  # which end of an object's way a subtask is about
+    if task in _KINDS:
+        kind, opens = _KINDS[task], issubclass(task, MechanismTask)
+        if opens and where not in KINDS:
+            raise ConfigError(f"{task.id} is about the drawer or the fridge: say where='drawer' or where='fridge'")
         parts = [
             Part(one, (k,))
             for one in found
-            for k, target in enumerate(one.targets)
-            if (
-                _behind(one, target.receptacle if task is HomePlace else one.objects[target.object].receptacle)
-                or "open"
-            )
-            == where
+            for k, ends in enumerate(_ends(one))
+            if (_behind(one, ends[end]) or "open") == where
         ]
         if not parts:
-            verb = "is to be put" if task is HomePlace else "lies"
+            verb = ("lies", "is to be put")[end]
             raise ConfigError(f"in none of the {len(found)} episodes an object {verb} where={where!r}")
-        about["Config"] = _config(task.Config, where)
+        about["Config"] = _config(task.Config, "mechanism" if opens else "where", where)
     elif issubclass(task, LongTask):
         if where != "open":
-            raise ConfigError(f"{task.id} plays whole episodes; where= is for HomePick and HomePlace")
+            raise ConfigError(f"{task.id} plays whole episodes; where= is for the subtasks")
         kind, parts = WrittenLong, [_whole(task, one) for one in found]
     else:
-        names = "TidyHouse, PrepareGroceries, SetTable, HomePick, HomePlace"
+        names = ", ".join(["TidyHouse", "PrepareGroceries", "SetTable", *(one.__name__ for one in _KINDS)])
         raise ConfigError(f"{task.id} has no written episodes; those have {names}")
     by_layout: dict[str, list[Part]] = {}
     for part in parts:
-        by_layout.setdefault(layout_of(part), []).append(part)
+        ends = [_ends(part.episode)[k] for k in part.targets]
+        places = [ends[0][end]] if task in _KINDS else [place for both in ends for place in both]
+        by_layout.setdefault(layout_of(part.episode.scene, places), []).append(part)
     written = {layout: tuple(some) for layout, some in by_layout.items()}
     return made_by_caller((kind, task), {**about, "layouts": tuple(written), "written": written})
 
@@ -94,12 +103,9 @@ def _behind(episode: HomeEpisode, receptacle: str) -> str:
     return behind(home_of(episode.scene), receptacle)
 
 
-def _config(base: Any, default: str) -> Any:
-    @dataclass(frozen=True)
-    class Config(base):  # type: ignore[misc]
-        where: str = default
-
-    return Config
+def _config(base: Any, name: str, default: str) -> Any:
+    """A task's options with another default for one of them."""
+    return make_dataclass("Config", [(name, str, default)], bases=(base,), frozen=True)
 
 
 def _whole(task: type[LongTask], episode: HomeEpisode) -> Part:

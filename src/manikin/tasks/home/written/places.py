@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,14 +37,11 @@ class Place:
     point: tuple[float, float, float]
 
 
-def layout_of(part: Part) -> str:
-    """The scene, and the drawer in which a target lies, if one does."""
-    scene = part.episode.scene
-    for k in range(len(part.targets)):
-        name = part.lying(k).receptacle
-        if behind(home_of(scene), name) == "drawer":
-            return f"{scene}/{name}"
-    return scene
+def layout_of(scene: str, receptacles: Iterable[str]) -> str:
+    """The scene, and of these receptacles the drawer, if one is."""
+    home = home_of(scene)
+    drawer = next((name for name in receptacles if behind(home, name) == "drawer"), "")
+    return f"{scene}/{drawer}" if drawer else scene
 
 
 def opening(layout: str) -> np.ndarray:

@@ -67,13 +67,13 @@ class Told:
         assert ep.seed is not None
         return (torch.div(ep.seed, self._layouts, rounding_mode="floor") + ep.index) % len(self.parts)
 
-    def set_joints(self, home: Home, number: Tensor) -> None:
-        """Put doors and drawers where the parts ``number`` (n,) have them at the start."""
+    def joints(self, home: Home) -> dict[str, Tensor]:
+        """(E, joints) [m or rad] of each piece of furniture that some part has open at the start."""
+        found = {}
         for name in dict.fromkeys(name for part in self.parts for name in part.episode.joints):
-            piece, none = home.mechanism(name), dict[str, float]()
-            piece.set_qpos(
-                torch.stack([piece.vector(part.episode.joints.get(name, none)) for part in self.parts])[number]
-            )
+            piece = home.mechanism(name)
+            found[name] = torch.stack([piece.vector(part.episode.joints.get(name, {})) for part in self.parts])
+        return found
 
 
 class Clutter:
@@ -81,14 +81,13 @@ class Clutter:
 
     Args:
         b: the scene.
-        parts: of one layout.
+        each: of each part of one layout, what is in the way.
 
     Attributes:
         things: as many as there are in the fullest of them.
     """
 
-    def __init__(self, b: SceneBuilder, parts: Sequence[Part]) -> None:
-        each = [part.others for part in parts]
+    def __init__(self, b: SceneBuilder, each: Sequence[Sequence[Lying]]) -> None:
         most, names = max(map(len, each)), list(dict.fromkeys(one.name for some in each for one in some))
         props = [one.prop for one in home_objects(tuple(names))]
         self.things: list[VariantPart] = [

@@ -1,0 +1,47 @@
+"""Open and Close of the drawers and fridges in which written episodes have their objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from manikin import Episode, SceneBuilder
+from manikin.errors import ConfigError
+from manikin.tasks.home.doors.close import HomeClose
+from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
+from manikin.tasks.home.doors.open import HomeOpen
+from manikin.tasks.home.written.told import Clutter, Part, Told
+
+__all__ = ["WrittenClose", "WrittenMechanism", "WrittenOpen"]
+
+
+class WrittenMechanism(MechanismTask):
+    """A subtask about what one object of each written episode is in. As in MS-HAB's plans the object is there, but not
+    in a drawer that is to be closed: it has been taken out."""
+
+    written: ClassVar[Mapping[str, tuple[Part, ...]]]  # by layout
+
+    def scene(self, b: SceneBuilder) -> Any:
+        if self.config.mechanism != type(self.config)().mechanism:
+            raise ConfigError(f"what {self.id} is about is for in_episodes(..., where=) to say")
+        parts = self.written[self.layout]
+        self._told = Told(parts, len(self.layouts))
+        things = super().scene(b)
+        out = self.subtask == "close" and self.config.mechanism == "drawer"
+        lying = [part.others if out else part.episode.objects for part in parts]
+        things["clutter"], things["episode"] = Clutter(b, lying), b.variable("episode")
+        return things
+
+    def start(self, h: MechanismHandles, ep: Episode) -> None:
+        super().start(h, ep)
+        number = self._told.number(ep)
+        h["episode"].set(number.float())
+        h["clutter"].lay(number)
+
+
+class WrittenOpen(WrittenMechanism, HomeOpen):
+    """Open in written episodes."""
+
+
+class WrittenClose(WrittenMechanism, HomeClose):
+    """Close in written episodes."""
