@@ -141,11 +141,11 @@ class Room:
         """Places on the open surfaces of the apartment whose names are ``wanted``."""
         found: list[Spot] = []
         for one in (one for one in surfaces(self.home, _PLACES) if wanted(one.name)):
-            corners = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half)
             edges = (_EDGE, _ARMREST if one.name.endswith(_SEAT) else _EDGE)
             x, y = (_along(half - edge) for half, edge in zip(one.half, edges, strict=True))
             local = np.stack(np.meshgrid(x, y, indexing="ij"), -1).reshape(-1, 2)
-            found += [self.surface_spot(one.name, np.array([*point, one.level]), corners) for point in one.at(local)]
+            points = [np.array([*point, one.level]) for point in one.at(local)]
+            found += [self.surface_spot(one.name, point, one.corners) for point in points]
         return found
 
     def surface_spot(self, name: str, point: np.ndarray, corners: np.ndarray) -> Spot:

@@ -38,6 +38,7 @@ __all__ = [
     "needs_mobile",
     "see",
     "spots",
+    "surface_of",
     "surfaces",
     "yaw_of",
 ]
@@ -138,6 +139,11 @@ class Surface:
         """(..., 2) [m] in the world, of places (..., 2) from the middle of the surface."""
         return np.asarray(self.pos + (local + self.middle) @ self.turn.T)
 
+    @property
+    def corners(self) -> np.ndarray:
+        """(4, 2) [m] in the world, in order."""
+        return self.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * self.half)
+
 
 def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
     """The open surfaces of an apartment whose receptacles are of these kinds: ``top``, ``seat``, ...; those of
@@ -148,23 +154,29 @@ def surfaces(home: Apartment, places: tuple[str, ...]) -> list[Surface]:
         built_in = thing.kind in _SURFACES and one.link in ("", "body") and name.rpartition("/")[2] in places
         if not built_in and not any(fnmatch.fnmatchcase(name, pattern) for pattern in _REPLICACAD):
             continue
-        x, y, z, *quat = home.middle(name).tolist()
-        pos, middle = np.array(thing.pos[:2]), np.array(one.pos[:2])
-        yaw = 2 * math.atan2(thing.quat[3], thing.quat[0])
         if not built_in:  # furniture of others need not stand upright in its own frame
-            pos, middle = np.array([x, y]), np.zeros(2)
-            yaw = yaw_of(quat)
-        found.append(
-            Surface(
-                name=name,
-                pos=pos,
-                turn=np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]]),
-                middle=middle,
-                half=np.array(one.half[:2]),
-                level=z - one.half[2],
-            )
-        )
+            found.append(surface_of(home, name))
+            continue
+        yaw = 2 * math.atan2(thing.quat[3], thing.quat[0])
+        pos, middle = np.array(thing.pos[:2]), np.array(one.pos[:2])
+        found.append(Surface(name, pos, _turn(yaw), middle, np.array(one.half[:2]), _level(home, name)))
     return found
+
+
+def surface_of(home: Apartment, name: str) -> Surface:
+    """The lower face of any receptacle that is level."""
+    x, y, _, *quat = home.middle(name).tolist()
+    half = np.array(home.receptacle(name)[1].half[:2])
+    return Surface(name, np.array([x, y]), _turn(yaw_of(quat)), np.zeros(2), half, _level(home, name))
+
+
+def _turn(yaw: float) -> np.ndarray:
+    return np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
+
+
+def _level(home: Apartment, name: str) -> float:
+    """[m] height of a receptacle's lower face above the floor."""
+    return float(home.middle(name)[2]) - float(home.receptacle(name)[1].half[2])
 
 
 def yaw_of(quat: Sequence[float]) -> float:

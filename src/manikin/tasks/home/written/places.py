@@ -14,12 +14,10 @@ from manikin.tasks.home.doors.fronts import behind
 from manikin.tasks.home.doors.inside import WAY, before_handles, joints_of, one_front, spots_in
 from manikin.tasks.home.long.places import LongPlaces, from_front
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot
-from manikin.tasks.home.scene import surfaces
+from manikin.tasks.home.scene import surface_of
 from manikin.tasks.home.written.told import Part
 
 __all__ = ["Place", "goals_of", "handled_places", "layout_of", "long_written", "opening", "starts_of"]
-
-_EVERYWHERE = ("top", "seat", "left", "right", "worktop")
 
 
 @dataclass(frozen=True)
@@ -74,26 +72,15 @@ def _place(layout: str, name: str, receptacle: str, pose: Sequence[float]) -> Pl
 
 def _spots(room: Room, opened: str, places: Sequence[Place]) -> list[Spot | None]:
     """Those of places that can be reached with ``drawer``, ``fridge`` or nothing open; None of the others."""
-    corners = {one.name: one for one in surfaces(room.home, _EVERYWHERE)}
     found: list[Spot | None] = []
     for place in places:
         point = np.array(place.point)
         if place.behind:
             found.append(_reached(room, spots_in(room, opened, point[None])[0]) if place.behind == opened else None)
             continue
-        one = corners.get(place.receptacle)
-        around = one.at(np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * one.half) if one else _around(room, place)
-        found.append(_reached(room, room.surface_spot(place.receptacle, point, around)))
+        corners = surface_of(room.home, place.receptacle).corners
+        found.append(_reached(room, room.surface_spot(place.receptacle, point, corners)))
     return found
-
-
-def _around(room: Room, place: Place) -> np.ndarray:
-    """(4, 2) [m] the corners of a receptacle on which the library's own episodes have nothing: a sink, a chair."""
-    middle, (_, box) = room.home.middle(place.receptacle), room.home.receptacle(place.receptacle)
-    w, x, y, z = middle[3:].tolist()
-    yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-    turn = np.array([[math.cos(yaw), -math.sin(yaw)], [math.sin(yaw), math.cos(yaw)]])
-    return np.asarray(middle[:2] + (np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)]) * box.half[:2]) @ turn.T)
 
 
 def _reached(room: Room, spot: Spot) -> Spot:
