@@ -64,7 +64,8 @@ class MetaWorld(WarpWorld):
         self.mjw_data, self._counters = SimpleNamespace(qacc=None), [one.clone(), one.clone()]
         self._views, self._reads, self.dots, self._model = {}, {}, {}, MetaModel(scene.model, num_worlds)
         self._model.write = lambda writes, mask: _write(self._model, writes, mask)
-        self._health, self._room = rows.clone(), Capacity({}, num_worlds, META, self._mjw.OverflowType)
+        self._health, self._wanted = rows.clone(), rows.clone()
+        self._room = Capacity({"njmax": 256}, num_worlds, META, self._mjw.OverflowType)
         self._acc = torch.arange(scene.model.nsensordata, device=META)
         self._before, self._before_forces, self._last = self._state(), self._served(), self._state()
         self.set_home()

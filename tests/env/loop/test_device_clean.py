@@ -11,8 +11,13 @@ from manikin.env.layouts.env import LayoutEnv
 from manikin.env.layouts.slots import Places
 from manikin.env.loop.device import DeviceLoop
 from manikin.env.registry import task_class, task_ids
+from manikin.homes.episodes import generate
 from manikin.sense.imperfect import Delay, Dropout, Noise, Rate
 from manikin.spec.budget import Budget
+from manikin.tasks.home.doors.open import HomeOpen
+from manikin.tasks.home.long.prepare_groceries import PrepareGroceries
+from manikin.tasks.home.pick import HomePick
+from manikin.tasks.home.written import in_episodes
 from meta_world import META, MetaWorld, OnlyMeta
 from test_variation import LooseArm
 
@@ -75,6 +80,13 @@ def test_servos_that_vary(monkeypatch, control):
     env = on_meta(monkeypatch, LooseArm, reward="none", control=control)
     check(env)
     assert {"actuator_gainprm", "dof_damping"} <= env.world.varied
+
+
+def test_written_episodes(monkeypatch):
+    """Long, handled, and a door; all their objects."""
+    for kind, where in ((PrepareGroceries, "open"), (HomePick, "fridge"), (HomeOpen, "fridge")):
+        task = in_episodes(kind, generate("prepare_groceries", [0]), where=where)
+        check(on_meta(monkeypatch, task(arm="fetch_mshab", layout=task.layouts[0]), reward="dense"))
 
 
 @pytest.mark.parametrize("task", task_ids())
