@@ -136,20 +136,20 @@ def summary(task: str, episodes: dict[str, Any], config: dict[str, Any]) -> dict
     }
 
 
-def groups(task: str, args: Any) -> Iterator[tuple[str | type[Task], list[int], list[int]]]:
-    """The task in one apartment after the other, the seeds that play there, and by which number they are kept."""
+def groups(task: str, args: Any) -> Iterator[tuple[str | type[Task], dict[int, int]]]:
+    """The task in one apartment after the other, and the seeds that play there: by which number each is kept."""
     if args.written:
         kind = task_class(task)
         by_layout: dict[str, list[HomeEpisode]] = {}
         for episode in generate(kind.sequence, range(args.seeds), split=args.written):
             by_layout.setdefault(in_episodes(kind, [episode]).layouts[0], []).append(episode)
         for some in by_layout.values():
-            yield in_episodes(kind, some), list(range(len(some))), [one.number for one in some]
+            yield in_episodes(kind, some), {seed: one.number for seed, one in enumerate(some)}
         return
     layouts = scanned() if args.replicacad else LAYOUTS
     for k, layout in enumerate(layouts):
-        seeds = list(range(k, args.seeds, len(layouts)))
-        yield in_apartments(task_class(task), layout) if args.replicacad else task, seeds, seeds
+        seeds = range(k, args.seeds, len(layouts))
+        yield in_apartments(task_class(task), layout) if args.replicacad else task, {seed: seed for seed in seeds}
 
 
 def main() -> None:
@@ -184,14 +184,13 @@ def main() -> None:
             name += ", replicacad" * args.replicacad + (f", written {args.written}" if args.written else "")
             entry = found.setdefault("entries", {}).setdefault(name, {})
             episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": args.targets}
-            for alone, seeds, numbers in groups(task, args):
-                seeds = [seed for seed, number in zip(seeds, numbers, strict=True) if str(number) not in episodes]
-                numbers = [number for number in numbers if str(number) not in episodes]
-                if not seeds:
+            for alone, seeds in groups(task, args):
+                waiting = {seed: str(number) for seed, number in seeds.items() if str(number) not in episodes}
+                if not waiting:
                     continue
                 began = time.perf_counter()
-                found_now = play(alone, seeds, config, args.policy)
-                episodes |= {str(number): one for number, one in zip(numbers, found_now.values(), strict=True)}
+                played = play(alone, list(waiting), config, args.policy)
+                episodes |= {waiting[int(seed)]: one for seed, one in played.items()}
                 entry |= summary(task, episodes, config)
                 entry["seconds"] = round(entry.get("seconds", 0.0) + time.perf_counter() - began, 1)
                 entry["by_seed"] = dict(sorted(episodes.items(), key=lambda item: int(item[0])))

@@ -126,8 +126,7 @@ def _check_place(what: str, place: np.ndarray, home: Apartment, joints: _Joints)
 
 def _check_on(name: str, place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> None:
     """Raise SceneError unless a goal (3,) [m] is at one of the receptacles of what it is to be on."""
-    thing = furniture(home, handle)
-    gaps = {one: _gap(place, *box) for one, box in _boxes(home, thing, joints.get(thing.name, {}))}
+    gaps = _gaps(place, home, handle, joints)
     if min(gaps.values(), default=math.inf) > _ON:
         nearest = sorted(gaps, key=gaps.__getitem__)
         said = ", ".join(f"{one} ({gaps[one]:.2f} m away)" for one in nearest) or "it has none"
@@ -140,11 +139,16 @@ def nearest_receptacle(place: np.ndarray, home: Apartment, handle: str, joints: 
     Raises:
         UnknownNameError: there is no such furniture, or it has no receptacles.
     """
-    thing = furniture(home, handle)
-    gaps = {one: _gap(place, *box) for one, box in _boxes(home, thing, joints.get(thing.name, {}))}
+    gaps = _gaps(place, home, handle, joints)
     if not gaps:
         raise UnknownNameError(f"receptacle of {handle}", "any", [])
     return min(gaps, key=gaps.__getitem__)
+
+
+def _gaps(place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> dict[str, float]:
+    """[m] of a place (3,) from each receptacle of a piece of furniture."""
+    thing = furniture(home, handle)
+    return {one: _gap(place, *box) for one, box in _boxes(home, thing, joints.get(thing.name, {}))}
 
 
 def _check_start(start: np.ndarray, home: Apartment, joints: _Joints) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from dataclasses import dataclass
@@ -105,9 +106,10 @@ def fronts(layout: str, kinds: tuple[str, ...] = KINDS) -> Fronts:
     return Fronts(tuple(found), kinds)
 
 
-def behind(home: Apartment, receptacle: str) -> str:
+@functools.lru_cache(maxsize=4096)  # episodes ask for the same ones again and again
+def behind(layout: str, receptacle: str) -> str:
     """What is opened to reach into a receptacle: ``drawer`` or ``fridge``; an empty word for what is open."""
-    thing, box = home.receptacle(receptacle)
+    thing, box = home_of(layout).receptacle(receptacle)
     if thing.kind in _OWNERS["fridge"]:
         return "fridge"
     moved = _OWNERS["drawer"].get(thing.kind)

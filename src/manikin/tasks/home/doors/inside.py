@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from manikin.errors import UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, Home, free_space
@@ -21,7 +23,18 @@ from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stan
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS, yaw_of
 
-__all__ = ["REACH", "WAY", "before_handles", "inside", "joints_of", "one_front", "open_up", "places_in", "spots_in"]
+__all__ = [
+    "REACH",
+    "WAY",
+    "before_handles",
+    "drawn_out",
+    "inside",
+    "joints_of",
+    "one_front",
+    "open_up",
+    "places_in",
+    "spots_in",
+]
 
 WAY = 1.5  # [m] that a start is at most from a stand, where something is open
 _OPEN = {"drawer": 0.45, "fridge": 1.5}  # [m, rad] of a joint where maps have it open, at least
@@ -114,6 +127,12 @@ def joints_of(layout: str, opened: str) -> dict[str, dict[str, float]]:
         return {}
     one = one_front(layout, opened)
     return {one.mechanism: {one.joint: _opened(one)}}
+
+
+def drawn_out(layout: str) -> Tensor:
+    """(3,) [m] by which what lies in the drawer is farther out when that is open."""
+    one, (q,) = one_front(layout, "drawer"), joints_of(layout, "drawer").values()
+    return q[one.joint] * torch.tensor([math.cos(one.yaw), math.sin(one.yaw), 0.0])
 
 
 def _opened(one: Front) -> float:

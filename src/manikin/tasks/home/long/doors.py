@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +12,7 @@ from manikin.homes import Home
 from manikin.math import norm
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.fronts import Fronts
-from manikin.tasks.home.doors.inside import joints_of, one_front, open_up
+from manikin.tasks.home.doors.inside import drawn_out, one_front, open_up
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, mechanism_handles
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.steps import Errand, Step
@@ -63,10 +62,7 @@ class Doors:
 
     def drawn_in(self, errand: Errand) -> Tensor:
         """(3,) [m] by which an object is farther back at the start than where it is to be taken, in a shut drawer."""
-        if errand.door != "drawer":
-            return torch.zeros(3)
-        one, (q,) = one_front(self._layout, "drawer"), joints_of(self._layout, "drawer").values()
-        return q[one.joint] * torch.tensor([math.cos(one.yaw), math.sin(one.yaw), 0.0])
+        return drawn_out(self._layout) if errand.door == "drawer" else torch.zeros(3)
 
     def begin(self, home: Home, ajar: str) -> None:
         """Open what is open all the time."""

@@ -227,7 +227,7 @@ class LongTask(Task):
             begun = torch.cat([place, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)[:, None]], 1)
         h.begun.set(begun)
         h.robot.set_qpos(about_rest(h.robot, ep, begun), opening=0.3)
-        self.open_up(h, ep)
+        self.open_up(h)
 
     def lay(self, h: LongHandles, ep: Episode) -> Tensor:
         """Put the targets down and set their goals; (n, 2 T) int64 numbers of the places where they lie, and of their
@@ -241,7 +241,7 @@ class LongTask(Task):
             thing.set_pose(point, self._turned(h, k, ep))
         return number
 
-    def open_up(self, h: LongHandles, ep: Episode) -> None:
+    def open_up(self, h: LongHandles) -> None:
         """Open what is open when the episode begins."""
         self._doors.begin(h.home, self.opened)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from manikin import Episode, SceneBuilder
 from manikin.errors import ConfigError
+from manikin.tasks.home.doors.inside import drawn_out
 from manikin.tasks.home.handling import HandlingHandles, HandlingTask
 from manikin.tasks.home.objects_at import ObjectPlaces
 from manikin.tasks.home.pick import HomePick
 from manikin.tasks.home.place import HomePlace
-from manikin.tasks.home.written.places import Place, goals_of, handled_places, opening, starts_of
-from manikin.tasks.home.written.told import Clutter, Part, Told
+from manikin.tasks.home.written.places import Place, goals_of, handled_places, starts_of
+from manikin.tasks.home.written.told import Part, Told
 
 __all__ = ["WrittenHandling", "WrittenPick", "WrittenPlace"]
 
@@ -31,20 +31,17 @@ class WrittenHandling(HandlingTask):
         raise NotImplementedError
 
     def scene(self, b: SceneBuilder) -> Any:
-        parts = self.written[self.layout]
-        self._told = Told(parts, len(self.layouts))
+        self._told = Told(self.written[self.layout], len(self.layouts))
         things = super().scene(b)
-        things["clutter"], things["episode"] = Clutter(b, [part.others for part in parts]), b.variable("episode")
+        self._told.declare(b, things)
         return things
 
     def find_places(self, opened: str) -> ObjectPlaces:
         return handled_places(self.layout, opened, self.each())
 
     def place_number(self, h: HandlingHandles, ep: Episode) -> Tensor:
-        number = self._told.number(ep)
-        h["episode"].set(number.float())
+        number = self._told.begin(h, ep)
         h.thing.set_choice(self._told.choice[number, 0])
-        h["clutter"].lay(number)
         return number
 
     def names(self) -> tuple[str, ...]:
@@ -59,8 +56,7 @@ class WrittenPick(WrittenHandling, HomePick):
     """Pick in written episodes."""
 
     def scene(self, b: SceneBuilder) -> Any:
-        pulled = opening(self.layout) if self.config.where == "drawer" else np.zeros(3)
-        self._pulled = torch.tensor(pulled).float()  # how far a drawer is out
+        self._out = drawn_out(self.layout) if self.config.where == "drawer" else torch.zeros(3)
         return super().scene(b)
 
     def each(self) -> list[Place]:
@@ -69,7 +65,7 @@ class WrittenPick(WrittenHandling, HomePick):
     def start(self, h: HandlingHandles, ep: Episode) -> None:
         super().start(h, ep)
         pose = self._told.pose[h["episode"].value.long(), 0]
-        h.thing.set_pose(pose[:, :3] + self._pulled, pose[:, 3:])
+        h.thing.set_pose(pose[:, :3] + self._out, pose[:, 3:])
 
 
 class WrittenPlace(WrittenHandling, HomePlace):

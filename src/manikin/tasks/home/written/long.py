@@ -13,7 +13,7 @@ from manikin.errors import ConfigError
 from manikin.tasks.home.long.places import LongPlaces
 from manikin.tasks.home.long.sequence import LongHandles, LongTask
 from manikin.tasks.home.written.places import goals_of, long_written, starts_of
-from manikin.tasks.home.written.told import Clutter, Part, Told
+from manikin.tasks.home.written.told import Part, Told
 
 __all__ = ["WrittenLong"]
 
@@ -31,7 +31,7 @@ class WrittenLong(LongTask):
         self._told = Told(parts, len(self.layouts))
         things = super().scene(b)
         self._joints = self._told.joints(things.home)
-        things["clutter"], things["episode"] = Clutter(b, [part.others for part in parts]), b.variable("episode")
+        self._told.declare(b, things)
         return things
 
     def objects_of(self, target: int) -> tuple[str, ...]:
@@ -42,16 +42,14 @@ class WrittenLong(LongTask):
         return long_written(self.layout, states, [place for some in each for place in some])
 
     def lay(self, h: LongHandles, ep: Episode) -> Tensor:
-        number, told, count = self._told.number(ep), self._told, len(h.things)
-        h["episode"].set(number.float())
+        number, told, count = self._told.begin(h, ep), self._told, len(h.things)
         h.goal.set(told.goal[number])
         for k, thing in enumerate(h.things):
             pose = told.pose[number, k]
             thing.set_choice(told.choice[number, k])
             thing.set_pose(pose[:, :3], pose[:, 3:])
-        h["clutter"].lay(number)
         return number[:, None] * (2 * count) + torch.arange(2 * count)
 
-    def open_up(self, h: LongHandles, ep: Episode) -> None:
+    def open_up(self, h: LongHandles) -> None:
         for name, qpos in self._joints.items():
-            h.home.mechanism(name).set_qpos(qpos[self._told.number(ep)])
+            h.home.mechanism(name).set_qpos(qpos[h["episode"].value.long()])

@@ -8,7 +8,7 @@ from typing import Any
 
 from manikin import Task
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.homes.episodes import HomeEpisode, home_of
+from manikin.homes.episodes import HomeEpisode
 from manikin.homes.objects import home_objects
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.fronts import KINDS, behind
@@ -72,7 +72,7 @@ def in_episodes(task: type[Task], episodes: Iterable[HomeEpisode], *, where: str
             Part(one, (k,))
             for one in found
             for k, ends in enumerate(_ends(one))
-            if (_behind(one, ends[end]) or "open") == where
+            if (behind(one.scene, ends[end]) or "open") == where
         ]
         if not parts:
             verb = ("lies", "is to be put")[end]
@@ -99,10 +99,6 @@ def _ends(episode: HomeEpisode) -> list[tuple[str, str]]:
     return [(episode.objects[one.object].receptacle, one.receptacle) for one in episode.targets]
 
 
-def _behind(episode: HomeEpisode, receptacle: str) -> str:
-    return behind(home_of(episode.scene), receptacle)
-
-
 def _config(base: Any, name: str, default: str) -> Any:
     """A task's options with another default for one of them."""
     return make_dataclass("Config", [(name, str, default)], bases=(base,), frozen=True)
@@ -118,7 +114,7 @@ def _whole(task: type[LongTask], episode: HomeEpisode) -> Part:
         )
     for k, (ends, errand) in enumerate(zip(_ends(episode), task.errands, strict=True)):
         for wanted, receptacle in zip((errand.start, errand.goal), ends, strict=True):
-            if (wanted if wanted in KINDS else "") != _behind(episode, receptacle):
+            if (wanted if wanted in KINDS else "") != behind(episode.scene, receptacle):
                 there = f"in a {wanted}" if wanted in KINDS else "on something open"
                 raise ConfigError(
                     f"target {k} of episode {episode.number} is at {receptacle}; {task.id} has it {there}"

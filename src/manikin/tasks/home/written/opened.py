@@ -10,7 +10,7 @@ from manikin.errors import ConfigError
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
-from manikin.tasks.home.written.told import Clutter, Part, Told
+from manikin.tasks.home.written.told import Part, Told
 
 __all__ = ["WrittenClose", "WrittenMechanism", "WrittenOpen"]
 
@@ -28,15 +28,12 @@ class WrittenMechanism(MechanismTask):
         self._told = Told(parts, len(self.layouts))
         things = super().scene(b)
         out = self.subtask == "close" and self.config.mechanism == "drawer"
-        lying = [part.others if out else part.episode.objects for part in parts]
-        things["clutter"], things["episode"] = Clutter(b, lying), b.variable("episode")
+        self._told.declare(b, things, None if out else [part.episode.objects for part in parts])
         return things
 
     def start(self, h: MechanismHandles, ep: Episode) -> None:
         super().start(h, ep)
-        number = self._told.number(ep)
-        h["episode"].set(number.float())
-        h["clutter"].lay(number)
+        self._told.begin(h, ep)
 
 
 class WrittenOpen(WrittenMechanism, HomeOpen):

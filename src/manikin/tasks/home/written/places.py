@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manikin.homes.episodes import home_of
 from manikin.homes.objects import HOME_OBJECTS
 from manikin.tasks.home.doors.fronts import behind
-from manikin.tasks.home.doors.inside import WAY, before_handles, joints_of, one_front, spots_in
+from manikin.tasks.home.doors.inside import WAY, before_handles, drawn_out, joints_of, one_front, spots_in
 from manikin.tasks.home.long.places import LongPlaces, from_front
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot
 from manikin.tasks.home.scene import surface_of
 from manikin.tasks.home.written.told import Part
 
-__all__ = ["Place", "goals_of", "handled_places", "layout_of", "long_written", "opening", "starts_of"]
+__all__ = ["Place", "goals_of", "handled_places", "layout_of", "long_written", "starts_of"]
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,8 @@ class Place:
 
 def layout_of(scene: str, receptacles: Iterable[str]) -> str:
     """The scene, and of these receptacles the drawer, if one is."""
-    home = home_of(scene)
-    drawer = next((name for name in receptacles if behind(home, name) == "drawer"), "")
+    drawer = next((name for name in receptacles if behind(scene, name) == "drawer"), "")
     return f"{scene}/{drawer}" if drawer else scene
-
-
-def opening(layout: str) -> np.ndarray:
-    """(3,) [m] by which what lies in the layout's drawer is farther out when that is open."""
-    one, (positions,) = one_front(layout, "drawer"), joints_of(layout, "drawer").values()
-    return positions[one.joint] * np.array([math.cos(one.yaw), math.sin(one.yaw), 0.0])
 
 
 def starts_of(layout: str, part: Part) -> list[Place]:
@@ -62,10 +54,10 @@ def goals_of(layout: str, part: Part) -> list[Place]:
 
 
 def _place(layout: str, name: str, receptacle: str, pose: Sequence[float]) -> Place:
-    kind = behind(home_of(layout), receptacle)
+    kind = behind(layout, receptacle)
     point = np.array(pose[:3]) - (0.0, 0.0, HOME_OBJECTS[name].height)
     if kind == "drawer":
-        point = point + opening(layout)
+        point = point + drawn_out(layout).numpy(force=True)
     x, y, z = point.tolist()
     return Place(receptacle, kind, (x, y, z))
 

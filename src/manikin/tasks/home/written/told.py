@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import Episode, SceneBuilder, VariantPart
+from manikin import Episode, Handles, SceneBuilder, VariantPart
 from manikin.homes import Home
 from manikin.homes.episodes import HomeEpisode, Lying
 from manikin.homes.objects import home_objects
@@ -66,6 +66,19 @@ class Told:
         episode without a seed of its own has the next one."""
         assert ep.seed is not None
         return (torch.div(ep.seed, self._layouts, rounding_mode="floor") + ep.index) % len(self.parts)
+
+    def declare(self, b: SceneBuilder, things: Handles, in_the_way: Sequence[Sequence[Lying]] | None = None) -> None:
+        """Add to a scene what is in the way, of each part: by default all but its targets; and which part a row plays,
+        by number."""
+        each = [part.others for part in self.parts] if in_the_way is None else in_the_way
+        things["clutter"], things["episode"] = Clutter(b, each), b.variable("episode")
+
+    def begin(self, h: Handles, ep: Episode) -> Tensor:
+        """Put down what is in the way; :meth:`number`."""
+        number = self.number(ep)
+        h["episode"].set(number.float())
+        h["clutter"].lay(number)
+        return number
 
     def joints(self, home: Home) -> dict[str, Tensor]:
         """(E, joints) [m or rad] of each piece of furniture that some part has open at the start."""
