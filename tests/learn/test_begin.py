@@ -9,7 +9,7 @@ import torch
 
 from manikin import make
 from manikin.cli import main
-from manikin.errors import AssetError, ConfigError
+from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.learn.common.numerics.moments import Moments
 from manikin.learn.ppo import PPO, Config
 from manikin.learn.run import store
@@ -256,7 +256,9 @@ def _written(run, path, *, options=None, **about):
 
 
 def test_what_cannot_begin_from_another_is_refused(run, tmp_path):
-    with pytest.raises(AssetError, match="no trained policy at nowhere"):
+    with pytest.raises(AssetError, match="no run's folder and no file at runs/nowhere"):
+        _trainer("runs/nowhere")
+    with pytest.raises(UnknownNameError, match=r"unknown policy 'nowhere'.*ppo-PickCube-v2"):
         _trainer("nowhere")
     with pytest.raises(
         ConfigError, match=r"network of other sizes: hidden \[16\], here \[32, 8\]; activation 'tanh', here 'elu'"

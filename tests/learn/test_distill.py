@@ -241,7 +241,7 @@ def test_what_cannot_teach_or_learn_is_named(teacher, tmp_path):
 
     with pytest.raises(ConfigError, match=r"needs a teacher.*ppo-PickCube-v2"):
         run("")
-    with pytest.raises(AssetError, match="no trained policy at"):
+    with pytest.raises(AssetError, match="no run's folder and no file at"):
         run(str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="trained for task 'PickCube-v2', here 'PushCube-v2'"):
         run("ppo-PickCube-v2")
