@@ -31,7 +31,7 @@ from manikin.tasks.robosuite.common import StagedTask
 from manikin.view.recorder import FilmRecorder
 
 FILM: dict[str, Any] = {"fps": 10, "width": 240, "height": 180}
-FILMS_S = 300.0  # [s] most time that one build begins new films in; the next one goes on
+FILMS_S = 60.0  # [s] most time that one build begins new films in; the next one goes on
 REFERENCE = re.compile(r"^::: (\S+)$", re.MULTILINE)
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data):<code>~?([^<]+)</code>")
 IMAGES = Path(__file__).parent / "images" / "tasks"

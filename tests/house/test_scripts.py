@@ -40,15 +40,11 @@ UNPUBLISHED = {  # of no result
     "benchmarks/demonstrations.py": "python benchmarks/demonstrations.py ROBOSUITE",
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
-    "benchmarks/home_tasks.py": "python benchmarks/home_tasks.py --quick --out OUT",
     "benchmarks/homes.py": "python benchmarks/homes.py --quick",
     "benchmarks/interact.py": "python benchmarks/interact.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
-    "benchmarks/ranking_varied.py": "python benchmarks/ranking_varied.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
-    "benchmarks/sim_to_real.py": "python benchmarks/sim_to_real.py --quick",
-    "benchmarks/simpler_speed.py": "python benchmarks/simpler_speed.py --quick",
     "benchmarks/soft.py": "python benchmarks/soft.py --quick",
     "benchmarks/trajectories.py": "python benchmarks/trajectories.py MANISKILL",
     "docs/cameras.py": "python docs/cameras.py --check",
@@ -207,6 +203,19 @@ def test_a_result_can_be_made_again(
             and "pairs" not in made
         ):
             assert getattr(script(page, "docs"), show)(made).startswith("| ")
+    if name == "benchmarks/ranking_varied.py":
+        assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES[name]
+    elif name == "benchmarks/simpler_speed.py":
+        entry = made["tasks"]["WidowXSpoonOnTowel-v2"]
+        assert entry["trials"] == 2 and entry["share"] == [0, 1] and made["wanted_on_gpu"]["measured"] is None
+        steps, times = (entry[kind]["steps_per_s"]["median"] for kind in ("all", "one")), entry["times_one"]["median"]
+        whole, single = steps
+        assert whole / single == pytest.approx(times, rel=0.05) and made["suite"]["times_one"]["median"] == times
+        assert made["physics_steps_per_s"]["median"] == pytest.approx(100 * whole, rel=0.05)
+        assert script("simpler_speed", "docs").section(made).count("\n| ") == 2  # a task and the suite
+    elif name == "benchmarks/sim_to_real.py":
+        assert list(made["checkpoints"]) == ["40", "80"] == [str(steps) for steps, _ in made["student"]["validated"]]
+        assert made["checkpoints"]["80"]["reality"]["episodes"] == 2
 
 
 ENDS = """
@@ -331,19 +340,6 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         made = json.loads(said[said.rindex("\n{\n") :])
         assert (made["few"], made["played"]) == (3, 6) and 0 < made["kept"] <= 6
         assert made["teacher"]["steps"] == 160 and made["student"]["tested"]["episodes"] == 512
-    elif name == "benchmarks/simpler_speed.py":
-        made = json.loads(said)
-        entry = made["tasks"]["WidowXSpoonOnTowel-v2"]
-        assert entry["trials"] == 2 and entry["share"] == [0, 1] and made["wanted_on_gpu"]["measured"] is None
-        steps, times = (entry[kind]["steps_per_s"]["median"] for kind in ("all", "one")), entry["times_one"]["median"]
-        whole, single = steps
-        assert whole / single == pytest.approx(times, rel=0.05) and made["suite"]["times_one"]["median"] == times
-        assert made["physics_steps_per_s"]["median"] == pytest.approx(100 * whole, rel=0.05)
-        assert script("simpler_speed", "docs").section(made).count("\n| ") == 2  # a task and the suite
-    elif name == "benchmarks/sim_to_real.py":
-        made = json.loads(said[said.rindex("\n{\n") :])
-        assert list(made["checkpoints"]) == ["40", "80"] == [str(steps) for steps, _ in made["student"]["validated"]]
-        assert made["checkpoints"]["80"]["reality"]["episodes"] == 2
 
 
 @pytest.mark.parametrize("name", PEERS)
