@@ -10,6 +10,7 @@ from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder
 from manikin.arenas.ground import ground
+from manikin.errors import ConfigError
 from manikin.math import atan2, pose, quat_from_axis_angle
 from manikin.spec.camera import CameraSpec
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
@@ -129,16 +130,32 @@ class HopperHop(HopperStand):
     Success: for the last ``hold_steps`` (2 s) the centre of mass moved along x with at least ``fast_share`` of the
     speed, in the mean over ``pace_s``, and at the end the torso is at least 0.6 m over the foot.
 
-    Numbers: dm_control's hopper, with the times of HopperStand-v1.
+    Numbers: dm_control's hopper, with the times of HopperStand-v1. Its reward is that of ``paid_speed=2`` and
+    ``stand_share=1``. By it a hopper that stands for longer and moves less fast than 2 m/s earns as much; a recipe that
+    is to learn the speed pays for more.
     """
 
     id = "HopperHop-v1"
     instruction = "hop along x"
     wanted = 2.0
     reward_terms = {
-        "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
-        "speed along x (from 0 at rest to 1 at 2 m/s, linear)"
+        "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 1 - stand_share; dm_control's "
+        "tolerance of the speed along x (from 0 at rest to 1 at paid_speed, linear)"
     }
+
+    @dataclass(frozen=True)
+    class Config(HopperStand.Config):
+        paid_speed: float = 2.0  # [m/s] up to which the reward rises
+        stand_share: float = 1.0  # of the reward, only for a hopper that stands
+
+    def scene(self, b: SceneBuilder) -> HopperHandles:
+        c = self.config
+        if not (c.paid_speed > 0 and 0 <= c.stand_share <= 1):
+            raise ConfigError(
+                f"{self.id} pays for a speed above 0 m/s and for standing with a share from 0 to 1, but paid_speed is "
+                f"{c.paid_speed} and stand_share {c.stand_share}"
+            )
+        return super().scene(b)
 
     def well(self, h: GaitHandles) -> Tensor:
         return h.pace.value >= self.config.fast_share * self.wanted
@@ -148,4 +165,5 @@ class HopperHop(HopperStand):
         return {**ev, "success": ev["success"] & ev["upright"]}
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        return {"hop": self.stands(h) * self.moves(h)}
+        share = self.config.stand_share
+        return {"hop": (1.0 - share + share * self.stands(h)) * self.moves(h, self.config.paid_speed)}
