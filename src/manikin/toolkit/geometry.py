@@ -29,9 +29,10 @@ def along_x(quat: Tensor) -> Tensor:
     return quat_rotate(quat, _X.like(quat))
 
 
-def chosen(each: Sequence[Tensor], number: Tensor) -> Tensor:
-    """(n, ...) of several values (n, ...) that of the number (n,) int64 in each row."""
-    values = torch.stack(list(each), 1)
+def chosen(each: Sequence[Tensor] | Tensor, number: Tensor) -> Tensor:
+    """(n, ...) of several values (n, ...), or of all of them as (n, k, ...), that of the number (n,) int64 in each
+    row."""
+    values = each if isinstance(each, Tensor) else torch.stack(list(each), 1)
     index = number.view(-1, *(1,) * (values.ndim - 1)).expand(-1, 1, *values.shape[2:])
     return values.gather(1, index).squeeze(1)
 

@@ -34,7 +34,7 @@ from manikin.tasks.home.place import placing
 from manikin.tasks.home.predicates import COMMON, Goal, Seen, at_goal, succeeds
 from manikin.tasks.home.rules import RULES, SEQUENCES
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
-from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, press
+from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, per_step, press
 
 __all__ = ["FAILURES", "LongHandles", "LongTask"]
 
@@ -282,9 +282,19 @@ class LongTask(Task):
 
     # ---- how it goes on ----------------------------------------------------------------------------------------------
 
-    def of_target(self, h: LongHandles, each: Sequence[Tensor]) -> Tensor:
-        """(n, ...) of the object that the rows' present subtask is about, from those (n, ...) of each."""
+    def of_target(self, h: LongHandles, each: Tensor) -> Tensor:
+        """(n, ...) of the object that the rows' present subtask is about, from those (n, targets, ...) of all."""
         return chosen(each, self._target[h.subtask.value.long()])
+
+    @per_step
+    def poses(self, h: LongHandles) -> Tensor:
+        """(n, targets, 7) of the objects."""
+        return torch.stack([thing.pose for thing in h.things], 1)
+
+    @per_step
+    def grasped(self, h: LongHandles) -> Tensor:
+        """(n, targets) bool: which of them the robot holds."""
+        return torch.stack([grasp.value for grasp in h.grasps], 1)
 
     def place_number(self, h: LongHandles) -> Tensor:
         """(n,) int64 number of the place that the rows' present subtask is about."""
@@ -295,15 +305,12 @@ class LongTask(Task):
         """(n, 3) [m] where the rows' present subtask leads: to the object's goal, to the object, or to a handle."""
         now = h.subtask.value.long()
         to_goal = self._to_goal[now][:, None]
-        place = torch.where(
-            to_goal, self.of_target(h, h.goal.value.unbind(1)), self.of_target(h, [t.pos for t in h.things])
-        )
+        place = self.of_target(h, torch.where(to_goal[:, None], h.goal.value, self.poses(h)[..., :3]))
         return self._doors.goal(h.doors, now, place)
 
     def seen(self, h: LongHandles) -> Seen:
         """What conditions ask of the rows."""
-        grasped = self.of_target(h, [grasp.value for grasp in h.grasps])
-        thing = self.of_target(h, [thing.pos for thing in h.things])
+        thing, grasped = self.of_target(h, self.poses(h))[:, :3], self.of_target(h, self.grasped(h))
         return see(h.robot, thing, grasped, h.pressed.value, both_ways=self.config.both_ways)
 
     def done(self, h: LongHandles, seen: Seen) -> Tensor:
@@ -326,7 +333,7 @@ class LongTask(Task):
         press(h.pressed, h.robot)
         now, row, seen = h.subtask.value.long(), torch.arange(h.n), self.seen(h)
         h.steps.set(h.steps.value + 1)
-        there = torch.stack([at_goal(t.pos, Goal(h.goal.value[:, k])) for k, t in enumerate(h.things)], 1)
+        there = at_goal(self.poses(h)[..., :3].flatten(0, 1), Goal(h.goal.value.flatten(0, 1))).view(h.n, -1)
         undone = (self._placed[now] & ~there).any(1)
         running = (now < len(self._steps)) & (h.failed.value == 0)
         on = running & self.done(h, seen) & ~undone
@@ -370,8 +377,7 @@ class LongTask(Task):
         h.held.set(torch.stack([seen.grasped.float(), h.held.value[:, 0]], 1))
         now = h.subtask.value
         released = ~seen.grasped & (h.held.value[:, 1] != 0)
-        inside = self.of_target(h, there.unbind(1))
-        touched = self.of_target(h, fingers_touch(h.grasps).any(-1).unbind(1))
+        inside, touched = self.of_target(h, there), self.of_target(h, fingers_touch(h.grasps).any(-1))
         flags = [touched, seen.grasped, inside, released & inside, released & ~inside, done]
         flags = self._doors.flags(h.doors, now.long(), flags)
         h.judged.set(torch.stack([*(flag.float() for flag in flags), h.pressed.value, now], 1))
@@ -392,7 +398,7 @@ class LongTask(Task):
         root = h.robot.root_pose
         picks = self._picks[h.subtask.value.long()]
         goal = quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3])
-        thing, grasped = (self.of_target(h, each) for each in ([t.pose for t in h.things], [g.value for g in h.grasps]))
+        thing, grasped = (self.of_target(h, each) for each in (self.poses(h), self.grasped(h)))
         policy = numbers(h.robot, thing, torch.where(picks[:, None], 0.0, goal), grasped)
         return {"policy": policy, "privileged": {}}
 
@@ -400,8 +406,8 @@ class LongTask(Task):
         return {"progress": h.subtask.value * constant(1.0 / len(self._steps)), "success": ev["success"].float()}
 
     def landmarks(self, h: LongHandles) -> dict[str, Tensor]:
-        thing, goal = (self.of_target(h, each) for each in ([t.pos for t in h.things], h.goal.value.unbind(1)))
-        return {"target": self.goal(h), "object": thing, "goal": goal}
+        thing, goal = (self.of_target(h, each) for each in (self.poses(h), h.goal.value))
+        return {"target": self.goal(h), "object": thing[:, :3], "goal": goal}
 
     def instructions(self, h: LongHandles) -> Sequence[str]:
         return [self._steps[min(int(k), len(self._steps) - 1)].name for k in h.subtask.value.tolist()]
@@ -412,7 +418,7 @@ class LongTask(Task):
         return torch.stack([self._part[h.subtask.value.long()], h.tries.value.long()], 1)
 
     def expert(self, h: LongHandles) -> list[Waypoint]:
-        robot, things = h.robot, h.things
+        robot = h.robot
         rest = robot.keyframe("rest").expand(h.n, -1)
         now = h.subtask.value.long()
         path, facing = self._places.paths(
@@ -420,10 +426,10 @@ class LongTask(Task):
         )
         aside = rest.clone()  # so that a place that is only passed does not count as arrived
         aside[:, robot.groups["head"].start] += _ASIDE
-        choice = self.of_target(h, [self._choice(h, k) for k in range(len(things))])
-        thing = self.of_target(h, [t.pose for t in things])
+        choice = self.of_target(h, torch.stack([self._choice(h, k) for k in range(len(h.things))], 1))
+        thing = self.of_target(h, self.poses(h))
         grip = self._grips.of(robot, choice, thing, facing)
-        goal = self.of_target(h, h.goal.value.unbind(1))
+        goal = self.of_target(h, h.goal.value)
         to_object, to_goal = (
             drive("drive to the object", path, rest, gripper=1),
             drive("drive to the goal", path, rest, gripper=-1),
