@@ -66,8 +66,6 @@ PENDING = (
     "TactilePeg-v1",
     "TransportBox-v1",
     "TurnFaucet-v1",
-    "WidowXCarrotOnPlate-v2",
-    "WidowXEggplantInBasket-v2",
     "WidowXSpoonOnTowel-v2",
     "WidowXStackCube-v2",
 )  # tasks that nobody has measured yet; at 500 Hz of physics, or for many layouts, that takes minutes each
