@@ -27,6 +27,7 @@ The file is written after every task, so that a run that was stopped goes on whe
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from dataclasses import asdict
@@ -72,6 +73,8 @@ PENDING = (
 ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every entry has to keep
 SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true
 AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
+LARGEST = {"m": 0.05, "rad": 0.15}  # moves, of controllers whose actions are metres and radians
+MOVED = 1e-3  # [rad or m] an arm that stays where it is says nothing
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
 
@@ -93,13 +96,17 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
     rng = EpisodeRng(seeds, torch.zeros_like(seeds))
     size = both[0].controller.card.size
     moves = rng.uniform("parity", -0.4, 0.4, (-(-steps // 5), size)).transpose(0, 1)
+    for k, dim in enumerate(both[0].controller.card.dims):
+        if dim.reference != "absolute" and 0.4 * dim.scale > LARGEST.get(dim.unit, math.inf):
+            moves[..., k] *= LARGEST[dim.unit] / (0.4 * dim.scale)
     for env in both:
         env.reset(seed=0)
+    start = both[0].arm_qpos.clone()
     model = both[0].scene.model
     joints = [model.joint(robot.prefix + name) for robot in both[0].robots for name in robot.arm.joints]
     dofs = [int(joint.dofadr[0]) for joint in joints]
     dry = torch.as_tensor(model.dof_frictionloss[dofs])  # the joints' own friction is a constraint, too
-    same, one, worst, compared = torch.ones(rows, dtype=torch.bool), 0.0, 0.0, 0
+    same, one, worst, compared, moved = torch.ones(rows, dtype=torch.bool), 0.0, 0.0, 0, 0.0
     for k in range(steps):
         seen = []
         for env in both:
@@ -112,12 +119,13 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
         error = (seen[0] - seen[1]).abs().amax(1)
         if bool(same.any()):
             worst = max(worst, float(error[same].max()))
+            moved = max(moved, float((seen[0] - start)[same].abs().max()))
         if k == 0:
             one = worst
         compared += int(same.sum())
     for env in both:
         env.close()
-    if compared == 0:
+    if compared == 0 or moved < MOVED:
         one = worst = float("nan")  # which keeps no bound
     return {"one_step": one, "free": worst, "share_free": round(compared / (rows * steps), 3)}
 
