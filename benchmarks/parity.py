@@ -74,7 +74,7 @@ ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every en
 SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true
 AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
 LARGEST = {"m": 0.05, "rad": 0.15}  # moves, of controllers whose actions are metres and radians
-MOVED = 1e-3  # [rad or m] an arm that stays where it is says nothing
+MOVED = 1e-5  # [rad or m] an arm that stays where it is says nothing
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
 
