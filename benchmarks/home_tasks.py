@@ -164,7 +164,6 @@ def main() -> None:
     parser.add_argument("--film", type=Path, help="write a film of the first seed to this file, and count nothing")
     parser.add_argument("--seed", type=int, default=0, help="of the film")
     args = parsed(parser, OUT)
-    args.out = args.out / OUT.name if args.out.is_dir() else args.out
     if args.film is not None:
         shown: str | type[Task] = args.task[0]
         if args.written:

@@ -50,6 +50,7 @@ from manikin.plan.executor import WaypointExecutor
 from manikin.rng import EpisodeRng
 from manikin.robots import arm
 from manikin.sim.health import Health
+from manikin.spec.action import ActionCard
 from manikin.spec.budget import Budget
 
 OUT = Path(__file__).parent / "results" / "parity.json"
@@ -73,7 +74,8 @@ PENDING = (
 ONE_STEP, FREE, FORCE, JACOBIAN = 1e-5, 1e-3, 0.01, 1e-5  # bounds that every entry has to keep
 SHARE_FREE, SAME_ROWS = 0.25, 0.6  # of how much at least they have to be true
 AMPLE = Budget(nconmax=128, njmax=512)  # where little touches; saves the probe
-LARGEST = {"m": 0.05, "rad": 0.15}  # moves, of controllers whose actions are metres and radians
+MOVE = 0.4  # [1] the largest number of an action
+LARGEST = {"m": 0.05, "rad": 0.15}  # of a move, where the numbers of an action are metres and radians
 MOVED = 1e-5  # [rad or m] an arm that stays where it is says nothing
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl", "mocap_pos", "mocap_quat")
 
@@ -92,13 +94,7 @@ def make(task: str, control: str | None, device: str, n: int, **more: Any) -> ma
 def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: int = 50) -> dict[str, Any]:
     """Errors after one control step and over all, while nothing begins or ends to touch in a row."""
     both = [make(task, control, where, rows, budget=AMPLE) for where in ("cpu", device)]
-    seeds = torch.arange(rows)
-    rng = EpisodeRng(seeds, torch.zeros_like(seeds))
-    size = both[0].controller.card.size
-    moves = rng.uniform("parity", -0.4, 0.4, (-(-steps // 5), size)).transpose(0, 1)
-    for k, dim in enumerate(both[0].controller.card.dims):
-        if dim.reference != "absolute" and 0.4 * dim.scale > LARGEST.get(dim.unit, math.inf):
-            moves[..., k] *= LARGEST[dim.unit] / (0.4 * dim.scale)
+    moves = random_moves(both[0].controller.card, rows, -(-steps // 5))
     for env in both:
         env.reset(seed=0)
     start = both[0].arm_qpos.clone()
@@ -106,7 +102,8 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
     joints = [model.joint(robot.prefix + name) for robot in both[0].robots for name in robot.arm.joints]
     dofs = [int(joint.dofadr[0]) for joint in joints]
     dry = torch.as_tensor(model.dof_frictionloss[dofs])  # the joints' own friction is a constraint, too
-    same, one, worst, compared, moved = torch.ones(rows, dtype=torch.bool), 0.0, 0.0, 0, 0.0
+    same, compared = torch.ones(rows, dtype=torch.bool), 0
+    one = worst = moved = 0.0
     for k in range(steps):
         seen = []
         for env in both:
@@ -125,9 +122,19 @@ def free(task: str, control: str | None, device: str, *, rows: int = 8, steps: i
         compared += int(same.sum())
     for env in both:
         env.close()
-    if compared == 0 or moved < MOVED:
+    if moved < MOVED:  # also if nothing was compared
         one = worst = float("nan")  # which keeps no bound
     return {"one_step": one, "free": worst, "share_free": round(compared / (rows * steps), 3)}
+
+
+def random_moves(card: ActionCard, rows: int, count: int) -> torch.Tensor:
+    """(count, rows, A) actions. One that goes on from where the arm is stays within its reach."""
+    seeds = torch.arange(rows)
+    moves = EpisodeRng(seeds, torch.zeros_like(seeds)).uniform("parity", -MOVE, MOVE, (count, card.size))
+    for k, dim in enumerate(card.dims):
+        if dim.reference != "absolute" and MOVE * dim.scale > LARGEST.get(dim.unit, math.inf):
+            moves[..., k] *= LARGEST[dim.unit] / (MOVE * dim.scale)
+    return moves.transpose(0, 1)
 
 
 def touching(task: str, control: str | None, device: str, *, rows: int = 8, every: int = 7) -> dict[str, Any]:

@@ -21,6 +21,7 @@ import manikin
 from manikin.cli import main
 from manikin.errors import ConfigError
 from manikin.robots import arm
+from manikin.spec.action import ActionCard, ActionDim
 from script import ran, script
 
 pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
@@ -60,6 +61,22 @@ def test_an_arm_at_a_cabinet_goes_the_same_way_for_fifty_steps() -> None:
     """As PickCube in the first test; the tasks after robosuite take five times as many physics steps."""
     found = PARITY.free("OpenCabinetDrawer-v2/two_drawers_two_doors", None, "warp:cpu", rows=2, steps=50)
     assert not PARITY.broken(found) and found["share_free"] > 0.5 and found["free"] > found["one_step"] > 0
+
+
+def test_an_arm_that_stays_where_it_is_keeps_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PARITY, "LARGEST", {"rad": 0.0})
+    found = PARITY.free("PickCube-v2", None, "warp:cpu", rows=1, steps=1)
+    assert [one.partition(" ")[0] for one in PARITY.broken(found)] == ["one_step", "free"] and found["share_free"] == 1
+
+
+def test_moves_in_metres_stay_within_reach_and_others_are_as_they_were() -> None:
+    def dim(scale: float, unit: str, reference: str) -> ActionDim:
+        return ActionDim(name="x", unit=unit, frame="base", reference=reference, scale=scale)
+
+    numbers = ((1.0, "m", "measured"), (1.0, "rad", "commanded"), (0.1, "rad", "measured"), (1.0, "m", "absolute"))
+    card = ActionCard(controller="of a test", robot="panda", dims=tuple(dim(*one) for one in numbers))
+    largest, most = PARITY.random_moves(card, 64, 20).abs().amax((0, 1)), torch.tensor([0.05, 0.15, 0.4, 0.4])
+    assert torch.allclose(largest, most, rtol=0.02) and (largest <= most + 1e-6).all()
 
 
 def newest(name: str, entries: dict[str, Any]) -> str:

@@ -80,7 +80,8 @@ UNPUBLISHED = {  # of no result
 }
 LIBRARIES = {"sb3": "stable_baselines3", "skrl": "skrl", "rsl_rl": "rsl_rl"}
 PICTURES = {
-    "benchmarks/ranking_varied.py": {"table"},  # of a reality
+    "benchmarks/ranking.py": {"table"},  # of a reality
+    "benchmarks/ranking_varied.py": {"table"},
     "docs/pictures.py": {
         "arenas",
         "faucets",
@@ -203,9 +204,8 @@ def test_a_result_can_be_made_again(
             and "pairs" not in made
         ):
             assert getattr(script(page, "docs"), show)(made).startswith("| ")
-    if name == "benchmarks/ranking_varied.py":
-        assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES[name]
-    elif name == "benchmarks/simpler_speed.py":
+    assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES.get(name, set())
+    if name == "benchmarks/simpler_speed.py":
         entry = made["tasks"]["WidowXSpoonOnTowel-v2"]
         assert entry["trials"] == 2 and entry["share"] == [0, 1] and made["wanted_on_gpu"]["measured"] is None
         steps, times = (entry[kind]["steps_per_s"]["median"] for kind in ("all", "one")), entry["times_one"]["median"]

@@ -304,8 +304,8 @@ class LongTask(Task):
     def goal(self, h: LongHandles) -> Tensor:
         """(n, 3) [m] where the rows' present subtask leads: to the object's goal, to the object, or to a handle."""
         now = h.subtask.value.long()
-        to_goal = self._to_goal[now][:, None]
-        place = self.of_target(h, torch.where(to_goal[:, None], h.goal.value, self.poses(h)[..., :3]))
+        to_goal = self._to_goal[now][:, None, None]
+        place = self.of_target(h, torch.where(to_goal, h.goal.value, self.poses(h)[..., :3]))
         return self._doors.goal(h.doors, now, place)
 
     def seen(self, h: LongHandles) -> Seen:
