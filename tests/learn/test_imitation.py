@@ -16,6 +16,7 @@ from manikin.errors import ConfigError, DataError, DivergedError, UnknownNameErr
 from manikin.eval.runner import run_episodes
 from manikin.learn import act, bc, diffusion
 from manikin.learn.common.data.demonstrations import load_demonstrations
+from manikin.learn.common.data.recorded_steps import recorded_steps
 from manikin.learn.common.numerics.average import Average, decay_at
 from manikin.learn.common.numerics.schedule import cosine, warm_up
 from manikin.learn.run import store
@@ -43,10 +44,12 @@ SMALL = {
 }
 
 
-def _record(path, policy=ExpertPolicy, *, count=6, keep="success", task="PushCube-v2", observations=True, **given):
+def _record(
+    path, policy=ExpertPolicy, *, count=6, first=0, keep="success", task="PushCube-v2", observations=True, **given
+):
     env = make(task, num_envs=count, autoreset="disabled", **given)
-    with Recorder(env, path, observations=observations, states=False, keep=keep, first_seed=0) as recorder:
-        run_episodes(env, policy(env), range(count), observers=[recorder])
+    with Recorder(env, path, observations=observations, states=False, keep=keep, first_seed=first) as recorder:
+        run_episodes(env, policy(env), range(first, first + count), observers=[recorder])
     return path
 
 
@@ -265,6 +268,15 @@ def test_demonstrations_of_something_else_are_refused(demos, tmp_path):
         load_demonstrations(_record(tmp_path / "lost.h5", keep="all", count=2, horizon=2), env)
     with pytest.raises(DataError):
         load_demonstrations(tmp_path / "missing.h5", env)
+    for first, use in ((1_000_000, "test"), (1_999_998, "test"), (2_000_000, "validation")):
+        held_out = _record(tmp_path / f"{first}.h5", keep="all", count=3, first=first, horizon=2)
+        count = 2 if first == 1_999_998 else 3
+        with pytest.raises(
+            ConfigError, match=f"{count} of 3 episodes in .* have seeds of the {use} episodes, .* below"
+        ):
+            load_demonstrations(held_out, env)
+        with pytest.raises(ConfigError, match=f"seeds of the {use} episodes"):
+            recorded_steps(held_out, make("PushCube-v2", reward="sparse"), gamma=1, n_step=1, bootstrap_at_success=True)
 
 
 def test_hidden_columns_do_not_reach_the_network(demos):
@@ -471,10 +483,29 @@ def test_without_a_recording_the_expert_is_recorded_first_and_a_run_goes_on_only
     assert all(torch.equal(value, trained[name]) for name, value in last.state_dict().items())
     about = read_about(tmp_path / "whole")["demonstrations"]
     assert about["episodes"] == 3 and len(about["sha256"]) == 64
-    other = _record(tmp_path / "other.h5", count=2)
+    other = _record(tmp_path / "other.h5", count=4, first=40, horizon=60)
     (tmp_path / "whole/demonstrations.h5").write_bytes(other.read_bytes())
     with pytest.raises(ConfigError, match="begun with other demonstrations"):
         train(RECIPE.replace(settings={}), folder=tmp_path / "whole", seed=1, resume=True)
+    # what another recipe collected, or a collection that came short, is not taken for this one's
+    for settings, words in (
+        ({"demonstrations": 5}, "4 episodes, asked for 5"),
+        ({"pushes": 0.5}, r"pushes None, asked for \{'chance': 0.5, .*\}"),
+        ({"demonstrations_of": "ppo-PushCube-v2"}, "demonstrations_of 'expert', asked for 'ppo-PushCube-v2'"),
+    ):
+        before = other if "demonstrations" in settings else tmp_path / "part/demonstrations.h5"
+        (tmp_path / "new").mkdir(exist_ok=True)
+        (tmp_path / "new/demonstrations.h5").write_bytes(before.read_bytes())
+        with pytest.raises(ConfigError, match=f"was collected before, and differs .*{words}. Remove it"):
+            train(RECIPE.replace(settings=settings), folder=tmp_path / "new", seed=1)
+    said.clear()
+    train(RECIPE.replace(settings={"demos": str(other), "demonstrations": 1}), folder=tmp_path / "one", say=said.append)
+    assert said == ["1 of 4 successful episodes are learned from: --set demonstrations=0 takes all"]
+    fewer = RECIPE.replace(settings={"demos": str(other), "demonstrations": 9}, steps=0, minutes=1e-9)
+    said.clear()
+    train(fewer, folder=tmp_path / "all", say=said.append)
+    assert said[0] == "4 successful episodes are learned from, of the 9 that the recipe takes"
+    assert "learning rate falls with time" in said[1]
 
 
 def _after(folder, count):

@@ -15,6 +15,7 @@ from manikin.eval.runner import run_episodes
 from manikin.learn.common.begin import begin_as
 from manikin.learn.common.seeds import TEST
 from manikin.learn.common.teacher import Teacher
+from manikin.learn.run import recipe as recipes
 from manikin.learn.run.demos import DEMOS, demonstrations_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import train
@@ -69,12 +70,30 @@ def test_a_file_that_was_changed_is_refused_wherever_it_is_named(tmp_path, monke
         policy_maker("ppo-PickCube-v2")
 
 
+def stopped(*_):
+    raise DataError("somebody stopped it")
+
+
 def test_a_runs_policy_becomes_one_that_comes_along(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(shipped, "FOLDER", shutil.copytree(shipped.FOLDER, tmp_path / "shipped"))
     settings = {"num_steps": 6, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
     recipe = Recipe(algorithm="ppo", task="PullCube-v2", env={"num_envs": 4}, settings=settings, steps=24, minutes=0)
-    train(recipe.replace(validation_episodes=2, test_episodes=3), folder=tmp_path / "run", seed=5)
-    assert main(["policies", "--add", str(tmp_path / "run")]) == 0
+    recipe = recipe.replace(validation_episodes=2, test_episodes=3)
+    train(recipe, folder=tmp_path / "run", seed=5)
+    kept, add = shipped_policies()["ppo-PullCube-v2"].read_bytes(), ["policies", "--add", str(tmp_path / "run")]
+    assert main(add) == 2
+    assert "ppo-PullCube-v2 comes with manikin already: --replace" in " ".join(capsys.readouterr().err.split())
+    assert main([*add, "--replace"]) == 2  # nobody can make it again by a plain command
+    said = " ".join(capsys.readouterr().err.split())
+    assert "only a policy that manikin train makes again" in said and recipe.hash[:12] in said
+    monkeypatch.setattr(recipes, "recipe_for", lambda algorithm, task: (recipe, True))
+    with monkeypatch.context() as patched:
+        patched.setattr("manikin.cli.policies._evaluate", stopped)
+        assert main([*add, "--replace"]) == 2
+    assert "somebody stopped it" in capsys.readouterr().err
+    assert shipped_policies()["ppo-PullCube-v2"].read_bytes() == kept
+    assert not (tmp_path / "run/ppo-PullCube-v2.safetensors").exists()
+    assert main([*add, "--replace"]) == 0
     about = read_about(shipped_policies()["ppo-PullCube-v2"])
     assert about["tested"]["episodes"] == 3 and about["command"] == "manikin train ppo PullCube-v2 --seed 5"
     policy_maker("ppo-PullCube-v2")(make("PullCube-v2"))

@@ -26,7 +26,10 @@ class PoliciesOptions:
     """Compare the files of these policies (all of them: all) with their recorded SHA-256, evaluate them anew, and
     compare with the recorded rate."""
     add: Path | None = None
-    """Folder of a training run: make its policy one that comes with manikin (weights in half precision)."""
+    """Folder of a training run: make its policy one that comes with manikin (weights in half precision). The run must
+    have the recipe that comes with manikin, so that one command makes it again."""
+    replace: bool = False
+    """With --add: in place of a policy of that name."""
 
 
 def main(options: Annotated[PoliciesOptions, tyro.conf.arg(name="")]) -> int:
@@ -45,7 +48,7 @@ def run(options: PoliciesOptions) -> int:
 
     out, files = console(), shipped_policies()
     if options.add is not None:
-        return _add(out, options.add)
+        return _add(out, options.add, replace=options.replace)
     if options.verify:
         names = tuple(files) if options.verify == ("all",) else options.verify
         for name in names:
@@ -100,28 +103,42 @@ def _verify(out: Console, name: str, file: Path) -> bool:
     return good
 
 
-def _add(out: Console, folder: Path) -> int:
+def _add(out: Console, folder: Path, *, replace: bool) -> int:
+    from manikin.data.recording.durable import write_file
     from manikin.errors import ConfigError
-    from manikin.learn.run.recipe import Recipe
+    from manikin.learn.run.contents import with_contents
+    from manikin.learn.run.recipe import Recipe, recipe_for
     from manikin.policy.shipped import FOLDER, LARGEST, record_hashes, shipped_policies
     from manikin.policy.trained import load_trained, save_trained
 
     module, about = load_trained(folder)
     name = f"{about['algorithm']}-{about['task']}"
     place = FOLDER / f"{name}.safetensors"
+    if place.exists() and not replace:
+        raise ConfigError(f"{name} comes with manikin already: --replace puts that of {folder} in its place")
+    own, has_own = recipe_for(about["algorithm"], about["task"])
+    if not has_own or with_contents(own).hash != about["recipe_hash"]:
+        raise ConfigError(
+            f"the run in {folder} has the recipe {about['recipe_hash'][:12]}, and that of {name} which comes with "
+            f"manikin is {with_contents(own).hash[:12]}: only a policy that manikin train makes again without options "
+            "can be added"
+        )
     about["command"] = f"manikin train {about['algorithm']} {about['task']} --seed {about['seed']}"
     network = about.pop("network")
     about.pop("format")
     tested = {"rate": 0.0, "low": 0.0, "high": 0.0, "episodes": 0}
-    save_trained(place, module.half(), network=network, about={**about, "tested": tested})
-    if place.stat().st_size > LARGEST:
-        size = place.stat().st_size
-        place.unlink()
-        raise ConfigError(f"{name} has {size:,} bytes, more than {LARGEST:,}: train a smaller network")
-    found = _evaluate(out, about, place)  # of the weights as they are kept
-    rate = {"rate": found.estimate, "low": found.low, "high": found.high}
-    episodes = Recipe.from_toml(about["recipe"]).test_episodes
-    save_trained(place, module, network=network, about={**about, "tested": {**rate, "episodes": episodes}})
+    made = Path(folder) / place.name  # beside the run until it is evaluated, so that nothing half done is shipped
+    try:
+        save_trained(made, module.half(), network=network, about={**about, "tested": tested})
+        if (size := made.stat().st_size) > LARGEST:
+            raise ConfigError(f"{name} has {size:,} bytes, more than {LARGEST:,}: train a smaller network")
+        found = _evaluate(out, about, made)  # of the weights as they are kept
+        rate = {"rate": found.estimate, "low": found.low, "high": found.high}
+        episodes = Recipe.from_toml(about["recipe"]).test_episodes
+        save_trained(made, module, network=network, about={**about, "tested": {**rate, "episodes": episodes}})
+        write_file(place, made.read_bytes())
+    finally:
+        made.unlink(missing_ok=True)
     record_hashes()
     out.print(f"{name}: {found}; {counted(len(shipped_policies()), 'file')} in all")
     return OK

@@ -126,7 +126,8 @@ def run(options: TrainOptions) -> int:
     recipe, own = chosen_recipe(options)
     recipe = _limited(recipe, options)
     if not own:
-        out.print(f"{recipe.task} has no recipe of its own for {recipe.algorithm}: the algorithm's defaults")
+        used = recipe.description or "the algorithm's defaults"
+        out.print(f"{recipe.task} has no recipe of its own for this; what is used: {used}", soft_wrap=True)
     if options.vary or options.seeds:
         return _vary(out, options)
     folder = options.out or Path("runs") / f"train-{recipe.algorithm}-{recipe.task}-{options.seed}"
@@ -450,7 +451,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     from manikin.eval.pages.report import write_html
     from manikin.eval.report import as_dict, write_report
     from manikin.eval.runner import interruptible
-    from manikin.learn.run.page import write_page
+    from manikin.learn.run.page import again_words, note_test, write_page
     from manikin.learn.run.train import PROTOCOL
     from manikin.learn.run.validate import test_protocol
     from manikin.policy.trained import FILE, trained_policy
@@ -472,6 +473,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
     if evaluation.interrupted:
         out.print(f"interrupted in the test; the network is kept. Test it with: {go_on}", soft_wrap=True)
         return INTERRUPTED
+    looks = note_test(folder)
     again = shlex.join(["manikin", "eval", str(folder / PROTOCOL), "--policy", str(folder)])
     report = as_dict(evaluation, command=again, policy_sha256=file_hash(folder / FILE))
     try:
@@ -484,5 +486,7 @@ def _test(out: Console, options: TrainOptions, recipe: Recipe, folder: Path, dev
         ) from None
     remember(out, folder)
     show_table(out, rates_table(evaluation))
+    if looks > 1:
+        out.print(again_words(looks), soft_wrap=True)
     out.print(f"mean return {report['overall']['avg_sum_reward']:.1f}")
     return OK if evaluation.healthy else NOT_GOOD

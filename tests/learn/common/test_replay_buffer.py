@@ -99,6 +99,15 @@ def test_memory_is_known_before_it_is_taken(monkeypatch):
         small.sample(1, torch.Generator())
 
 
+def test_a_container_has_what_its_limit_leaves(tmp_path):
+    assert replay_module._free_of_group(tmp_path) > 1 << 60  # no such group, as on other systems
+    (tmp_path / "memory.current").write_text("700\n")
+    (tmp_path / "memory.stat").write_text("anon 400\nfile 300\nshmem 100\n")  # shared memory is not given back
+    for limit, free in (("max", 1 << 62), ("1000", 1000 - 700 + 200), ("100", 0)):
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        assert replay_module._free_of_group(tmp_path) == free
+
+
 def test_the_value_after_an_episode_counts_where_only_time_ran_out_and_by_option_at_success():
     flag = lambda *values: torch.tensor([bool(value) for value in values])  # noqa: E731
     # time ran out; succeeded; failed; succeeded in the last step; failed in the last step

@@ -12,18 +12,19 @@ import torch
 from manikin import make
 from manikin.cli import main
 from manikin.data.recording import durable
+from manikin.env.state.packed import pack, unpack
 from manikin.errors import AssetError, ConfigError, DataError, DivergedError, UnknownNameError
 from manikin.learn.ppo import PPO
 from manikin.learn.run import store
-from manikin.learn.run.page import summary_of, write_comparison
-from manikin.learn.run.recipe import ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
+from manikin.learn.run.page import note_test, summary_of, write_comparison, write_page
+from manikin.learn.run.recipe import ALGORITHMS, ROWS, Recipe, recipe_for, shipped_recipes, trainer_class
 from manikin.learn.run.record import Progress, read_progress
 from manikin.learn.run.train import begun_as, recipe_of, train
 from manikin.learn.run.validate import Validation
 from manikin.policy.choices import policy_maker
 from manikin.policy.networks.mlp import TanhGaussianActor
 from manikin.policy.shipped import shipped_policies
-from manikin.policy.trained import load_trained, read_about
+from manikin.policy.trained import PROGRAM, load_trained, read_about
 
 SETTINGS = {"num_steps": 6, "epochs": 1, "minibatches": 2, "hidden": [8], "critic_hidden": [8]}
 RECIPE = Recipe(
@@ -73,6 +74,20 @@ def test_a_prolonged_run_that_is_interrupted_goes_on_with_its_new_limits(tmp_pat
     assert train(recipe, folder=tmp_path, seed=seed, device=device, resume=True).state.steps == 8 * 24
     assert main(["train", "--resume", str(tmp_path), "--steps", "216", "--no-test"]) == 0
     assert recipe_of(tmp_path)[0].steps == 216 and read_about(tmp_path)["task"] == "PushCube-v2"
+
+
+def test_the_program_is_never_that_of_an_earlier_network(tmp_path, monkeypatch):
+    train(RECIPE, folder=tmp_path, seed=5)
+    assert (tmp_path / PROGRAM).exists()
+    better = {"success": 0.9, "return": 1e6, "length": 8.0}
+    monkeypatch.setattr(Validation, "__call__", lambda *_, **__: better)
+    count = iter(range(10))
+    longer = RECIPE.replace(steps=8 * 24)
+    part = train(longer, folder=tmp_path, seed=5, resume=True, stop=lambda: next(count) == 2)
+    assert part.why == "interrupted" and read_about(tmp_path)["validated"] == better
+    assert not (tmp_path / PROGRAM).exists()
+    train(longer, folder=tmp_path, seed=5, resume=True)
+    assert (tmp_path / PROGRAM).exists()
 
 
 def _equal(a, b):
@@ -130,6 +145,13 @@ def test_the_command_trains_tests_and_its_policy_is_one_like_any_other(tmp_path,
     assert tested["episodes"] == len(episodes) == 6
     assert tested["return"] == pytest.approx(sum(one["sum_reward"] for one in episodes) / 6)
     assert main(["train", "--compare", str(folder), str(folder), "--out", str(tmp_path / "both.html")]) == 0
+    # the test episodes choose nothing; where another network of the run has played them, that is said
+    assert note_test(folder) == 1 and "were played with" not in write_page(folder).read_text()
+    (folder / "tested.txt").write_text("0" * 64 + "\n")
+    capsys.readouterr()
+    assert main(["train", "--resume", str(folder), "--pictures", "0"]) == 0
+    assert "were played with 2 networks of this run" in " ".join(capsys.readouterr().out.split())
+    assert "were played with 2 networks of this run" in (folder / "run.html").read_text()
     assert "PushCube-v2" in (tmp_path / "both.html").read_text()
     # the report is that of this network alone
     whole = (folder / "policy.safetensors").read_bytes()
@@ -155,7 +177,7 @@ def test_a_folder_with_a_run_is_not_begun_anew_nor_gone_on_with_as_another(tmp_p
         train(RECIPE, folder=tmp_path, seed=1)
     with pytest.raises(ConfigError, match="seed 1, now 2"):
         train(RECIPE, folder=tmp_path, seed=2, resume=True)
-    with pytest.raises(ConfigError, match="begun with other settings: recipe"):
+    with pytest.raises(ConfigError, match=r"begun with other settings: settings.gamma 0.\d+, now 0.5$"):
         train(RECIPE.replace(settings={"gamma": 0.5}), folder=tmp_path, seed=1, resume=True)
     with pytest.raises(AssetError, match="no file"):
         train(RECIPE, folder=tmp_path / "none", resume=True)
@@ -245,7 +267,7 @@ def test_recipes_read_back_equal_and_their_hash_is_of_what_counts():
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "tdmpc2"])
-def test_a_task_without_a_recipe_trains_in_many_environments(algorithm):
+def test_a_task_without_a_recipe_trains_in_many_environments(algorithm):  # and so that another run is the same
     recipe, own = recipe_for(algorithm, "StackPyramid-v1")
     assert not own and recipe.env_options().num_envs == ROWS[algorithm] > 8
     env = make("StackPyramid-v1", options=recipe.env_options(autoreset="same_step"))
@@ -253,7 +275,18 @@ def test_a_task_without_a_recipe_trains_in_many_environments(algorithm):
     env.close()
 
 
-def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path):
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_where_the_learning_rate_falls_a_recipe_has_steps(algorithm):
+    """By time, two runs of a seed would differ."""
+    recipe, _ = recipe_for(algorithm, "StackPyramid-v1")
+    assert recipe.steps or not getattr(recipe.config, "anneal", False)
+
+
+def _full(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path, monkeypatch):
     log = Progress(tmp_path / "log.csv")
     log.add({"iteration": 1, "steps": 10, "seconds": 0.5, "cpu_seconds": 1.0, "loss": 0.25})
     log.add({"iteration": 2, "steps": 20, "seconds": 1.0, "cpu_seconds": 2.0, "loss": 0.125, "validated": 1.0})
@@ -261,6 +294,12 @@ def test_a_log_keeps_what_was_before_and_takes_new_columns(tmp_path):
     assert [row.get("validated") for row in rows] == [None, 1.0]
     assert [row["loss"] for row in rows] == [0.25, 0.125]
     assert read_progress(Progress(tmp_path / "log.csv", keep=2).path) == rows  # whatever comes next
+    before = (tmp_path / "log.csv").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr("os.replace", _full)
+        with pytest.raises(DataError, match=r"log\.csv: No space left"):
+            Progress(tmp_path / "log.csv", keep=2)
+    assert (tmp_path / "log.csv").read_bytes() == before
     assert len(read_progress(Progress(tmp_path / "log.csv", keep=1).path)) == 1
 
 
@@ -278,11 +317,16 @@ def test_a_tree_reads_back_as_it_was_and_a_full_disk_keeps_the_file_before(tmp_p
     assert about == {"x": 1}
     _equal(found, tree)
     before = file.read_bytes()
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.replace", full)
+    views = {"whole": (whole := torch.arange(6.0).view(2, 3)), "turned": whole.T, "part": whole[1:], "none": whole[:0]}
+    views |= {"yes": torch.tensor([True, False]), "half": whole.half(), "brief": whole.bfloat16(), "one": whole[0, 1]}
+    store.write(file, views)
+    _equal(store.read(file)[0], views)
+    _equal(unpack(pack(views)), views)
+    with pytest.raises(TypeError, match="complex64 cannot be packed"):
+        store.write(file, {"a": torch.zeros(1, dtype=torch.complex64)})
+    store.write(file, tree, {"x": 1})
+    assert file.read_bytes() == before
+    monkeypatch.setattr("os.replace", _full)
     with pytest.raises(DataError, match="No space left on device"):
         store.write(file, {"a": 2})
     assert file.read_bytes() == before

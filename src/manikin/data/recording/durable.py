@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,17 @@ __all__ = ["alone", "replace_file", "room_of", "sync", "try_room", "write_file"]
 _TABLES = 4096, 65_536  # [bytes] that HDF5 keeps beside the values: of each dataset, and of a group of them
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name, sync it, and give it its name. Raises OSError and leaves nothing behind."""
+def replace_file(path: Path, content: bytes | Callable[[Path], None]) -> None:
+    """Write a file under a temporary name, sync it, and give it its name. Raises OSError and leaves nothing behind.
+
+    ``content`` is that of the file, or writes it to the path that it is given.
+    """
     temporary = path.with_suffix(".tmp")
     try:
-        temporary.write_bytes(content)
+        if callable(content):
+            content(temporary)
+        else:
+            temporary.write_bytes(content)
         sync(temporary)
         os.replace(temporary, path)
     except OSError:
@@ -30,7 +36,7 @@ def replace_file(path: Path, content: bytes) -> None:
     sync(path.parent)
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes | Callable[[Path], None]) -> None:
     """:func:`replace_file`, in a folder that is made where it is missing.
 
     Raises:

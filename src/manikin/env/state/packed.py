@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,22 @@ from safetensors.torch import load, save
 from manikin.env.state.layouts import LayoutSnapshot
 from manikin.sim.snapshot import Snapshot
 
-__all__ = ["pack", "unpack", "unpacked"]
+__all__ = ["pack", "pack_to", "unpack", "unpacked"]
 
 _SNAPSHOTS: dict[str, type] = {"Snapshot": Snapshot, "LayoutSnapshot": LayoutSnapshot}
 _TREE = "tree"
+_DTYPES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}  # as the format calls them
 
 
 def pack(tree: Any, about: Mapping[str, Any] | None = None) -> bytes:
@@ -29,9 +42,46 @@ def pack(tree: Any, about: Mapping[str, Any] | None = None) -> bytes:
     Raises:
         TypeError: a value of another kind.
     """
+    tensors, metadata = _flat(tree, about)
+    places = set[int]()
+    for name, tensor in tensors.items():
+        place = tensor.untyped_storage().data_ptr()
+        if place in places:
+            tensors[name] = tensor.clone()  # two names of one memory are refused
+        places.add(place)
+    return save(tensors, metadata)
+
+
+def pack_to(path: Path, tree: Any, about: Mapping[str, Any] | None = None) -> None:
+    """:func:`pack` into a file, one tensor after another: the library first makes copies of all, which double and
+    triple the memory of a large replay, or leaves a file of a random name where it is killed.
+
+    Raises:
+        OSError: the file cannot be written.
+        TypeError: as :func:`pack`.
+    """
+    tensors, metadata = _flat(tree, about)
+    header: dict[str, Any] = {"__metadata__": metadata}
+    in_order = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))  # so that all are aligned
+    end = 0
+    for name, tensor in in_order:
+        if tensor.dtype not in _DTYPES:
+            raise TypeError(f"{name}: a tensor of {tensor.dtype} cannot be packed")
+        begin, end = end, end + tensor.nbytes
+        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, tensor in in_order:
+            file.write(tensor.reshape(-1).view(torch.uint8).numpy().data)
+
+
+def _flat(tree: Any, about: Mapping[str, Any] | None) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """The tensors by name, and the rest as text."""
     tensors: dict[str, torch.Tensor] = {}
     metadata = {_TREE: json.dumps(_packed(tree, "", tensors)), "about": json.dumps(dict(about or {}))}
-    return save(tensors, metadata)
+    return tensors, metadata
 
 
 def unpack(content: bytes) -> Any:
@@ -54,7 +104,7 @@ def unpacked(metadata: Mapping[str, str], tensor: Callable[[str], torch.Tensor])
 def _packed(value: Any, path: str, tensors: dict[str, torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor | np.ndarray):
         tensor = torch.from_numpy(value) if isinstance(value, np.ndarray) else value.detach().cpu()
-        tensors[path] = tensor.contiguous().clone()  # two names of one memory are refused
+        tensors[path] = tensor.contiguous()
         return {"array" if isinstance(value, np.ndarray) else "tensor": path}
     if isinstance(value, np.generic):
         return _packed(value.item(), path, tensors)

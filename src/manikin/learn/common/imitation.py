@@ -127,6 +127,7 @@ class Imitation:
         steps: gradient steps so far.
         progress: share of the planned run that is done, 0 to 1; who trains sets it. Only ``anneal`` reads it.
         about: what the policy was made from, for its file.
+        taken: says how many of the recorded episodes are learned from, where that is not all, or fewer than wanted.
         spent: where the time went.
     """
 
@@ -142,6 +143,12 @@ class Imitation:
         self.about: dict[str, Any] = {}
         self.network_options: dict[str, Any] = {}
         self.data: Any = self.loaded(env, demos)
+        episodes, there, wanted = self.data.episodes, self.data.there, config.demonstrations
+        self.taken = ""
+        if episodes < there:
+            self.taken = f"{episodes} of {there} successful episodes are learned from: --set demonstrations=0 takes all"
+        elif episodes < wanted:
+            self.taken = f"{episodes} successful episodes are learned from, of the {wanted} that the recipe takes"
         self.about |= {
             "demonstrations": {
                 "episodes": self.data.episodes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from manikin.data.formats.demonstrations import holds_demos
 from manikin.data.recorder import Recorder
@@ -24,6 +23,7 @@ __all__ = ["DEMOS", "InterruptedCollectionError", "demonstrations_of", "recorded
 DEMOS = "demonstrations.h5"
 _ROWS, _ROWS_SEEN = 256, 64  # played at a time, without pictures and with them
 _ATTEMPTS = 5  # times as many episodes as are wanted
+_OF = "demonstrations_of"  # in a recording: who was asked for
 
 
 class InterruptedCollectionError(DataError):
@@ -58,7 +58,8 @@ def demonstrations_of(
 
     Raises:
         ConfigError: the recipe names both a recording and who is to be recorded, or neither a recording nor how many to
-            collect; the task has no expert, or the policy was trained for another environment.
+            collect; ``demonstrations.h5`` holds others than the recipe asks for, or fewer; the task has no expert, or
+            the policy was trained for another environment.
         UnknownNameError: no such policy.
         DataError: the policy seldom succeeds, or the recording does not come out the same.
         InterruptedCollectionError: ``stop`` said so; what is collected is kept, and the same command goes on.
@@ -75,6 +76,7 @@ def demonstrations_of(
             "or more to collect them"
         )
     if path.exists():
+        _check_collected(path, recipe)
         return path
     say(f"collecting {wanted} demonstrations of {recipe.task} by {word} into {path}")
     shown = unstacked(recipe.env.get("observe", "state"))
@@ -90,10 +92,10 @@ def demonstrations_of(
         policy = policy_maker(word)(env)
         if word == "expert" and (word := str(getattr(policy, "name", word))) != "expert":
             say(f"{recipe.task} has no scripted expert: {word}, which comes with manikin, is recorded")
-        seeds, about = range(_ATTEMPTS * wanted), dict[str, Any]()
+        seeds, about = range(_ATTEMPTS * wanted), {_OF: recipe.config.demonstrations_of}
         if recipe.config.pushes:
             pushes = Pushes(recipe.config.pushes)
-            policy, about = PushedPolicy(policy, env, pushes), {"pushes": pushes.plain}
+            policy, about = PushedPolicy(policy, env, pushes), {**about, "pushes": pushes.plain}
         resumed = parts_folder(path).exists()
         with Recorder(
             env,
@@ -126,3 +128,26 @@ def demonstrations_of(
         raise DataError(f"the demonstrations in {aside} do not replay as recorded: {report.summary()}")
     say(f"{wanted} demonstrations, verified by replay")
     return path
+
+
+def _check_collected(path: Path, recipe: Recipe) -> None:
+    """Refuse what was collected for another recipe, or not to the end."""
+    config = recipe.config
+    with EpisodeFile(path) as file:
+        recorded, there = file.needed_header().recorded, len(file)
+    pushes = Pushes(config.pushes).plain if config.pushes else None
+    other = [
+        f"{name} {was!r}, asked for {now!r}"
+        for name, was, now in (
+            (_OF, recorded.get(_OF, config.demonstrations_of), config.demonstrations_of),
+            ("pushes", recorded.get("pushes"), pushes),
+        )
+        if was != now
+    ]
+    if there < config.demonstrations:
+        other.append(f"{there} episodes, asked for {config.demonstrations}")
+    if other:
+        raise ConfigError(
+            f"{path} was collected before, and differs from what the recipe asks for: {'; '.join(other)}. Remove it to "
+            "collect anew, choose another folder by --out, or name the recording by --demos"
+        )

@@ -19,8 +19,9 @@ from manikin.learn.run.record import read_progress
 from manikin.learn.run.train import CHECKPOINT, LOG, recipe_of
 from manikin.policy.trained import FILE
 
-__all__ = ["rate_words", "shares", "summary_of", "write_comparison", "write_page"]
+__all__ = ["again_words", "note_test", "rate_words", "shares", "summary_of", "write_comparison", "write_page"]
 
+TESTS = "tested.txt"  # hashes of the networks that played the test episodes
 _CURVES = (
     ("success", "success in training", 1.0),
     ("validated_success", "success in validation", 1.0),
@@ -209,10 +210,37 @@ def _tested(folder: Path) -> dict[str, Any] | None:
     return tested
 
 
+def note_test(folder: Path) -> int:
+    """Write down that the test episodes were played with the network of a run; returns with how many networks of it
+    they were.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    tested = dict.fromkeys([*_networks_tested(folder), file_hash(folder / FILE)])
+    write_file(folder / TESTS, "".join(f"{one}\n" for one in tested).encode())
+    return len(tested)
+
+
+def _networks_tested(folder: Path) -> list[str]:
+    file = folder / TESTS
+    return file.read_text(encoding="utf-8").split() if file.is_file() else []
+
+
+def again_words(count: int) -> str:
+    """What to think of a rate on test episodes that ``count`` networks of a run have played."""
+    return (
+        f"The test episodes were played with {count} networks of this run. Who trains on until the rate is good enough "
+        "chooses by these episodes: test such a policy on others (manikin eval)"
+    )
+
+
 def _report(folder: Path) -> str:
     if not (folder / "report.html").is_file() or _tested(folder) is None:
         return ""
-    return '<p>Test episodes, failure modes and pictures: <a href="report.html">report.html</a></p>'
+    link = '<p>Test episodes, failure modes and pictures: <a href="report.html">report.html</a></p>'
+    count = len(_networks_tested(folder))
+    return link + (f"<p>{escape(again_words(count))}</p>" if count > 1 else "")
 
 
 def _recipe(folder: Path) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "ALGORITHMS",
     "FILES",
     "ROWS",
+    "STEPS",
     "Recipe",
     "load_recipe",
     "recipe_for",
@@ -46,6 +47,9 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
 
 ROWS = {"ppo": 256, "sac": 64, "tdmpc2": 16, "distill": 64}
 """Environments of an algorithm that steps them, in the recipe of a task that has none of its own."""
+
+STEPS = {"bc": 8_000, "diffusion": 6_000, "act": 6_000, "voxel": 1_600, "distill": 48_000}
+"""Steps of such a recipe, where the learning rate falls over the run: by time, each run would be another one."""
 
 FILES = ("demos", "demonstrations_of", "teacher", "begin_from")
 """Settings that name a file, which counts by its content and not by its place."""
@@ -317,7 +321,8 @@ def recipe_for(
         name = shipped[algorithm, task]
         return Recipe.from_toml((_folder() / name).read_text(encoding="utf-8"), source=f"shipped recipe {name}"), True
     env = {"num_envs": ROWS[algorithm]} if algorithm in ROWS else {}
-    return Recipe(algorithm=algorithm, task=task, env=env), False
+    ends: dict[str, Any] = {"minutes": 0.0, "steps": STEPS[algorithm]} if algorithm in STEPS else {}
+    return Recipe(algorithm=algorithm, task=task, env=env, **ends), False
 
 
 def load_recipe(path: str | Path) -> Recipe:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from manikin.data.recording.durable import write_file
 from manikin.errors import ConfigError, DataError
 
 __all__ = ["Progress", "read_progress"]
@@ -67,15 +69,12 @@ class Progress:
             raise DataError(f"cannot write {self.path}: {error.strerror}") from None
 
     def _write_all(self) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("w", newline="") as file:
-                out = csv.writer(file)
-                if self.columns:
-                    out.writerow(self.columns)
-                out.writerows([_cell(row.get(name)) for name in self.columns] for row in self._rows)
-        except OSError as error:
-            raise DataError(f"cannot write {self.path}: {error.strerror}") from None
+        text = io.StringIO(newline="")
+        out = csv.writer(text)
+        if self.columns:
+            out.writerow(self.columns)
+        out.writerows([_cell(row.get(name)) for name in self.columns] for row in self._rows)
+        write_file(self.path, text.getvalue().encode())  # as a whole: the lines of hours are in it
 
 
 def read_progress(path: Path) -> list[dict[str, float]]:

@@ -10,7 +10,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from manikin.data.recording.durable import write_file
-from manikin.env.state.packed import pack, unpacked
+from manikin.env.state.packed import pack_to, unpacked
 from manikin.errors import AssetError, DataError
 
 __all__ = ["read", "write"]
@@ -30,7 +30,7 @@ def write(path: Path, tree: Any, about: Mapping[str, Any] | None = None) -> None
         DataError: the disk is full or the folder cannot be written; a file of that name from before is as it was.
         TypeError: a value of another kind.
     """
-    write_file(path, pack(tree, about))
+    write_file(path, lambda place: pack_to(place, tree, about))
 
 
 def read(path: Path, *, tree: bool = True) -> tuple[Any, dict[str, Any]]:

@@ -90,10 +90,10 @@ def train(
     """Train a policy, up to the best validated network; the final number is the caller's to ask for.
 
     Into ``folder`` go ``recipe.toml``, ``progress.csv``, ``policy.safetensors`` (the network that validated best),
-    ``last.safetensors`` (the one that was validated last),
-    ``policy.pt2`` (the same as a program), ``checkpoint.safetensors`` (all that a resumed run needs), and
-    ``protocol.toml`` of the final number. Every file appears whole or not at all, so that a killed run goes on from its
-    last checkpoint. On the CPU it goes on to the same bits.
+    ``last.safetensors`` (the one that was validated last), ``policy.pt2`` (the best one as a program, once the run has
+    ended), ``checkpoint.safetensors`` (all that a resumed run needs), and ``protocol.toml`` of the final number. Every
+    file appears whole or not at all, so that a killed run goes on from its last checkpoint. On the CPU it goes on to
+    the same bits.
 
     Args:
         recipe: what to train, and how.
@@ -146,6 +146,10 @@ def train(
         if imitates:
             given["demos"] = demonstrations_of(recipe, folder, device=device, threads=threads, say=say, stop=stop)
         trainer = trained(env, recipe.config, seed, **given)
+        if saved is None and (taken := getattr(trainer, "taken", "")):
+            say(taken)
+        if getattr(recipe.config, "anneal", False) and not recipe.steps:
+            say("the learning rate falls with time, so another run of this seed differs: give --steps for the same one")
         if hasattr(trainer, "close"):  # of those that step the environment in a thread of their own
             stack.callback(trainer.close)
         if saved is not None:
@@ -280,6 +284,7 @@ class _Loop:
         if (found["success"], found["return"]) > (state.best, state.best_return):
             state.best, state.best_return, state.best_iteration = found["success"], found["return"], state.iteration
             save_trained(self.folder / FILE, module, network=network, about=about)
+            (self.folder / PROGRAM).unlink(missing_ok=True)  # of a run that goes on: it was another network
         return {f"validated_{name}": value for name, value in found.items()}
 
     def _clock(self) -> None:
@@ -330,7 +335,7 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
         f"{name} {was!r}, now {now!r}"
         for name, was, now in (
             *contents,
-            ("recipe", before.hash[:12], recipe.hash[:12]),
+            *_differences(before, recipe),
             ("seed", about["seed"], seed),
             ("device", about["device"], device),
         )
@@ -339,6 +344,19 @@ def _check_same(recipe: Recipe, seed: int, device: str, about: Mapping[str, Any]
     if other:
         raise ConfigError(f"the run in {folder} was begun with other settings: {'; '.join(other)}")
     return begun
+
+
+def _differences(before: Recipe, now: Recipe) -> list[tuple[str, Any, Any]]:
+    """(name, then, now) of all that counts in two recipes."""
+    found: list[tuple[str, Any, Any]] = []
+    for name, was in vars(before).items():
+        this = getattr(now, name)
+        if name in ("env", "settings"):
+            keys = [key for key in {**was, **this} if name == "env" or key not in now.sha256]
+            found += [(f"{name}.{key}", was.get(key), this.get(key)) for key in keys]
+        elif name not in ("sha256", "description"):
+            found.append((name, was, this))
+    return found
 
 
 def begun_as(folder: str | Path, recipe: Recipe, seed: int, device: str) -> Recipe:

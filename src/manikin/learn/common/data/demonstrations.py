@@ -18,12 +18,13 @@ from manikin.env.interface import BatchEnv
 from manikin.env.observe import Observation, Vision
 from manikin.errors import ConfigError
 from manikin.learn.common.pictures import PictureConfig, inputs_of
+from manikin.learn.common.seeds import check_unseen
 from manikin.learn.common.tree import mapped
 from manikin.policy.networks.pictures import NUMBERS, kept_picture
 from manikin.policy.pushes import Pushes
 from manikin.policy.trained import SEEN
 
-__all__ = ["Demonstrations", "check_recording", "load_demonstrations", "unstacked"]
+__all__ = ["Demonstrations", "check_file", "check_recording", "load_demonstrations", "unstacked"]
 
 _AT_ONCE = 65_536  # frames
 _PICTURES_AT_ONCE = 1_024
@@ -44,7 +45,7 @@ class Demonstrations:
         padded: (F, chunk) bool, behind the end of the episode, where the last action is repeated.
         pushed: (F, chunk) bool, from a push on that the demonstrator did not want (see
             :class:`~manikin.policy.pushes.Pushes`). No frame is itself pushed: those are left out.
-        episodes: how many. digest: SHA-256 of the frames.
+        episodes: how many. there: of how many in the recording. digest: SHA-256 of the frames.
     """
 
     frames: Any
@@ -53,6 +54,7 @@ class Demonstrations:
     padded: Tensor
     pushed: Tensor
     episodes: int
+    there: int
     digest: str
 
     def __len__(self) -> int:
@@ -100,13 +102,13 @@ def load_demonstrations(
 
     Raises:
         ConfigError: no frame is left. Demonstrations of another task, robot, controller, control rate, observation or
-            action size, or an observation that is neither flat nor has pictures.
+            action size, or an observation that is neither flat nor has pictures; or of validation or test episodes.
         DataError: no recording, damaged, without observations, or no episode in it succeeded.
     """
     window, inputs = inputs_of(env, config or PictureConfig())
     with EpisodeFile(path) as file:
         header = file.needed_header()
-        check_recording(path, header.fingerprint, env)
+        there = check_file(path, file, env)
         keys = {
             number: (int(block.table["seed"][k]), int(block.table["index"][k]))
             for block, ks in file.blocks()
@@ -160,6 +162,7 @@ def load_demonstrations(
         padded=padded.to(device),
         pushed=pushed.to(device),
         episodes=len(numbers),
+        there=there,
         digest=digest.hexdigest(),
     )
 
@@ -206,6 +209,15 @@ def unstacked(observe: Any) -> Observation:
 
 def _advice(env: BatchEnv) -> str:
     return f"Collect demonstrations of {env.fingerprint()['task']} as it is trained here"
+
+
+def check_file(path: str | Path, file: EpisodeFile, env: BatchEnv, *, also: Sequence[str] = ()) -> int:
+    """:func:`check_recording` of an open recording, whose episodes may also be none that validate or test. Returns how
+    many of them succeeded."""
+    check_recording(path, file.needed_header().fingerprint, env, also=also)
+    there = [(block.table, k) for block, ks in file.blocks() for k in ks]
+    check_unseen(path, [int(table["seed"][k]) for table, k in there])
+    return sum(bool(table["success_once"][k]) for table, k in there)
 
 
 def check_recording(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv, *, also: Sequence[str] = ()) -> None:

@@ -17,7 +17,7 @@ from manikin.data.dataset import Dataset
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.data.demonstrations import check_recording
+from manikin.learn.common.data.demonstrations import check_file
 from manikin.math import quat_angle
 from manikin.sense.pointcloud import PointCloud
 from manikin.sense.voxel import VoxelSpec
@@ -94,7 +94,7 @@ class KeyframeData:
         rgb: (F, P, 3) uint8 their colours.
         tool: (F, 7) the tool's pose. numbers: (F, K) what else the network is told.
         goal: (F, 7) the keyframe's pose. opened: (F,) bool, whether the gripper is open on the way there.
-        keyframes: in all episodes. episodes: how many. digest: SHA-256 of it all.
+        keyframes: in all episodes. episodes: how many. there: of how many in the recording. digest: SHA-256 of it all.
     """
 
     cells: Tensor
@@ -106,6 +106,7 @@ class KeyframeData:
     opened: Tensor
     keyframes: int
     episodes: int
+    there: int
     digest: str
 
     def __len__(self) -> int:
@@ -149,11 +150,11 @@ def load_keyframes(
         turned: [rad] likewise.
 
     Raises:
-        ConfigError: demonstrations of another environment.
+        ConfigError: demonstrations of another environment, or of validation or test episodes.
         DataError: no recording, damaged, without observations, or no episode in it succeeded.
     """
     with EpisodeFile(path) as file:
-        check_recording(path, file.needed_header().fingerprint, env)
+        there = check_file(path, file, env)
     names = [f"{source}/occupancy", f"{source}/rgb", tool, *told]
     parts: list[dict[str, Any]] = []
     with Dataset(path, batch_size=_AT_ONCE, keep="success", observations=names, shuffle=False) as data:
@@ -191,7 +192,7 @@ def load_keyframes(
     for value in made.values():
         digest.update(value.contiguous().numpy().tobytes())
     device = {name: value.to(env.device) for name, value in made.items()}
-    return KeyframeData(**device, keyframes=total, episodes=len(numbers), digest=digest.hexdigest())
+    return KeyframeData(**device, keyframes=total, episodes=len(numbers), there=there, digest=digest.hexdigest())
 
 
 def _sparse(part: Mapping[str, Any], source: str, tool: str, told: Mapping[str, tuple[int, int]]) -> dict[str, Tensor]:

@@ -16,12 +16,13 @@ from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.errors import ConfigError
-from manikin.learn.common.data.demonstrations import check_recording
+from manikin.learn.common.data.demonstrations import check_file, check_recording
 from manikin.learn.common.data.replay import Replay
 from manikin.learn.common.rollout import worth_after
 
 __all__ = ["recorded_steps"]
 
+_SAME_TOO = ("config",)  # rewards follow from it
 _OBSERVATION = "value"  # what a recording calls an observation that is one row of numbers
 
 
@@ -43,13 +44,16 @@ def recorded_steps(
 
     Raises:
         ConfigError: the demonstrations are of another task, robot, controller, observation or reward, have no flat
-            observations, or another number of them or of actions.
+            observations, or another number of them or of actions; or they are validation or test episodes.
         DataError: no such recording, or it is damaged.
     """
     if holds_demos(path):
-        cut = _cut(path, *played_episodes(read_demos(path)), env)
+        fingerprint, episodes = played_episodes(read_demos(path))
+        check_recording(path, fingerprint, env, also=_SAME_TOO)
+        cut = _cut(path, fingerprint, episodes, env)
     else:
         with EpisodeFile(path) as file:
+            check_file(path, file, env, also=_SAME_TOO)
             cut = _cut(path, file.needed_header().fingerprint, file, env)
     joined = {name: np.concatenate([one[name] for one in cut]) for name in cut[0]}
     digest = hashlib.sha256()
@@ -80,7 +84,6 @@ def _cut(
     path: str | Path, recorded: Mapping[str, Any], episodes: Iterable[RecordedEpisode], env: BatchEnv
 ) -> list[dict[str, np.ndarray]]:
     """Arrays of each episode's steps, of an environment with this fingerprint."""
-    check_recording(path, recorded, env, also=("config",))
     sparse = env.reward_mode == "sparse"
     if not sparse and recorded.get("reward") != env.reward_mode:
         raise ConfigError(

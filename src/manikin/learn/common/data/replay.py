@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ __all__ = ["Replay", "drawn_together", "free_memory", "replay_bytes"]
 
 _KEPT = ("seen", "actions", "rewards", "following", "ended", "kept")
 _RESERVE = 0.9  # of the free memory, the share that a replay may take
+_UNKNOWN = 1 << 62  # bytes: what is too much fails when it is taken
 
 
 class Replay:
@@ -227,9 +229,25 @@ def replay_bytes(rows: int, steps: int, observations: int | Mapping[str, Tensor]
 
 
 def free_memory(device: torch.device) -> int:
-    """Memory that can still be taken on a device [bytes], the file system's cache included."""
+    """Memory that can still be taken on a device [bytes], the file system's cache included; in a container no more than
+    its limit leaves."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
+    return min(_free_of_machine(), _free_of_group())
+
+
+def _free_of_group(folder: Path = Path("/sys/fs/cgroup")) -> int:
+    """What the limit of this process's control group (version 2) leaves [bytes]: what containers are held to."""
+    try:
+        most, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        cache = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return _UNKNOWN
+    given_back = int(cache.get("file", 0)) - int(cache.get("shmem", 0))
+    return _UNKNOWN if most == "max" else max(0, int(most) - int(used) + given_back)
+
+
+def _free_of_machine() -> int:
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             for line in file:
@@ -240,4 +258,4 @@ def free_memory(device: torch.device) -> int:
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
-        return 1 << 62  # unknown: what is too much fails when it is taken
+        return _UNKNOWN
