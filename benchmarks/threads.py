@@ -9,8 +9,9 @@ that what else the machine does meets all of them:
 - ``all``: torch has all cores throughout, as it has by default.
 - ``one``: torch has one thread throughout.
 
-They do so in two processes, one after the other. In ``spins`` threads of torch that wait for each other do so in a
-loop, which is the default of its OpenMP (GNU's); in ``sleeps`` they sleep (``GOMP_SPINCOUNT=0``).
+They do so in three processes, one after the other. In ``briefly`` threads of torch that wait for each other spin in a
+loop a thousand times before they sleep, as manikin has it; in ``spins`` 300,000 times, the default of GNU's OpenMP; in
+``sleeps`` not at all (``GOMP_SPINCOUNT``).
 
 ``times_turns`` is the wall-clock time of an iteration over that of ``turns`` in the same round, ``cpu_seconds`` the
 processor time of its threads, those that wait in a loop included. ``load`` is how many threads of the whole machine
@@ -34,7 +35,11 @@ from typing import Any
 from common import arguments, command, parsed, spread, write
 
 OUT = Path(__file__).parent / "results" / "threads.json"
-WAITS = {"spins": {}, "sleeps": {"GOMP_SPINCOUNT": "0"}}
+WAITS = {
+    "briefly": {"GOMP_SPINCOUNT": "1000"},
+    "spins": {"GOMP_SPINCOUNT": "300000"},
+    "sleeps": {"GOMP_SPINCOUNT": "0"},
+}
 TASK, SEED = "PickCube-v2", 9351
 
 

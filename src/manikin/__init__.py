@@ -1,12 +1,14 @@
 """manikin: robot manipulation from an idea to a number that can be trusted.
 
 Importing manikin makes its tasks known to Gymnasium and loads neither torch nor MuJoCo; those come with the first
-name that needs them.
+name that needs them. Torch's threads then spin only briefly where they wait for each other (``GOMP_SPINCOUNT``, unless
+the environment says otherwise): by default they spin so long that they stop all else on a busy machine.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from manikin import moved
@@ -135,5 +137,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 moved.install()
 register_gymnasium()

@@ -13,14 +13,14 @@ from manikin.author.robot.check import Reach, check_robot, reach
 from manikin.author.robot.film import film_robot, portrait
 from manikin.cli import main
 from manikin.grippers import gripper
-from manikin.robots import arms, from_file, robot
+from manikin.robots import from_file, robot, robots
 from manikin.spec.robot import ArmSpec, Gains
 from own_arm import OPTIONS, arm_text, joint, link
 
 H = 0.5**0.5
 
 
-@pytest.mark.parametrize("word", [w for w in arms() if w != "six"])
+@pytest.mark.parametrize("word", [w for w in robots() if w != "six"])
 def test_built_in_robots_have_no_errors(word: str) -> None:
     assert not [f for f in check_robot(robot(word)) if f.error]
 

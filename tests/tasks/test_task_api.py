@@ -268,3 +268,15 @@ def test_a_configuration_is_the_same_when_it_comes_from_a_file():
         starts.append(env.h.place.value.clone())
         env.close()
     assert torch.equal(*starts)
+
+
+@pytest.mark.parametrize("task", ["GraspCube-v1", "StackCube-v2", "PlaceSphere-v2"])
+@pytest.mark.parametrize("word", ["go2", "trifinger", "panda+none", "panda+stick", "panda+shadow", "g1_upper_body"])
+def test_who_cannot_close_fingers_on_a_cube_is_told_who_can(task: str, word: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{task} needs a robot with arm and gripper, and '.*' has no .*; it takes "):
+        manikin.make(task, robot=word)
+
+
+def test_two_robots_on_legs_put_no_peg_into_a_hole() -> None:
+    with pytest.raises(ConfigError, match="TwoArmPegInHole-v2 needs a robot with arm and held base, and 'go2' has no"):
+        manikin.make("TwoArmPegInHole-v2", robot="go2,go2")

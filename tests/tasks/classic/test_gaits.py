@@ -78,6 +78,22 @@ def test_a_walker_moves_and_is_rewarded_as_published(task: str) -> None:
     assert seen["policy"]["height"][0].item() == pytest.approx(torso.xpos[2], abs=1e-6)
 
 
+@pytest.mark.parametrize("task", ["AntRun-v1", "HumanoidWalk-v1"])
+def test_the_cameras_go_along_and_do_not_turn(task: str) -> None:
+    env = gait(task, 1)
+    env.robot.set_root(torch.tensor([7.0, -2.0, 1.2, 0.8, 0, 0, 0.6]))
+    env.step(torch.zeros(1, env.single_action_space.shape[0]))
+    env.step(torch.zeros(1, env.single_action_space.shape[0]))  # a camera is one step behind
+    model, data = env.model_data(0)
+    mujoco.mj_forward(model, data)
+    at = data.body("view")
+    assert at.xpos[:2] == pytest.approx([7.0, -2.0], abs=0.05) and at.xpos[2] == 0
+    assert at.xquat.tolist() == [1, 0, 0, 0]
+    for camera in ("base_camera", "human_camera"):
+        away = data.camera(camera).xpos - at.xpos
+        assert away == pytest.approx(env.task.eye, abs=1e-6)
+
+
 def test_standing_counts_once_it_lasted() -> None:
     """Without torques the humanoid stands for half a second, then falls."""
     env = gait("HumanoidStand-v1", config={"hold_steps": 10})

@@ -194,6 +194,17 @@ def test_a_drawing_that_does_not_fit_the_canvas_is_refused(given: dict[str, floa
         make("DrawSVG-v1", 1, config={"size": fits - 0.01}).close()
 
 
+def test_a_triangle_too_large_for_the_canvas_or_its_dots_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(
+        ConfigError, match=r"'side' of DrawTriangle-v1 is 2.0 m, .* reaches 1.15 m .* A side of 0.66 m fits"
+    ):
+        make("DrawTriangle-v1", 1, config={"side": 2.0})
+    make("DrawTriangle-v1", 1).close()
+    assert not caplog.records
+    make("DrawTriangle-v1", 1, config={"dots": 5}).close()
+    assert "'dots' is 5" in caplog.records[0].getMessage()
+
+
 def test_lines_that_are_too_long_for_the_time_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     make("DrawSVG-v1", 1).close()
     assert not caplog.records

@@ -62,6 +62,7 @@ class TwoRobotPickCube(Task):
     instruction = "bring the red cube to the green goal, from one arm to the other"
     robot_count = 2
     robots = ("panda,panda",)
+    robot_needs = ("arm", "gripper")
     reward_max = 21.0
     observations = {
         "robot0_tcp_pose": Quantity("m, quaternion wxyz", "world"),

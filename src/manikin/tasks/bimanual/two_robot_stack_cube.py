@@ -78,6 +78,7 @@ class TwoRobotStackCube(Task):
     instruction = "push the green cube onto the disc with one arm and stack the blue cube on it with the other"
     robot_count = 2
     robots = ("panda,panda",)
+    robot_needs = ("arm", "gripper")
     # at 100 Hz one stack of six falls, and with stiffer contacts one of twenty
     physics = Physics(hz=200, impratio=100, solref=(0.01, 1.0))
     reward_max = 10.0

@@ -153,7 +153,8 @@ class OpenCabinetDrawer(Task):
         still_speed: float = 0.1  # [m/s]
 
     def scene(self, b: SceneBuilder) -> OpenCabinetDrawerHandles:
-        table(b, human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))  # sees the fronts
+        # both see the fronts
+        table(b, base_camera=((-0.45, 0.45, 0.5), (0, 0, 0.15)), human_camera=((-0.8, 0.85, 0.6), (-0.12, 0, 0.2)))
         spec = self.cabinets[self.layout]
         robot = b.robot()
         model, names = spec.build(), self.fronts(spec)

@@ -38,6 +38,7 @@ class AntWalk(GaitTask):
         "of the torso's height (0.55 m, margin a quarter of it), and of the actions, scaled to at least 4/5"
     }
     wanted = 0.5  # [m/s]
+    eye, focus = (0.5, -2.0, 1.0), (0.0, 0.0, 0.4)
 
     @dataclass(frozen=True)
     class Config(GaitTask.Config):

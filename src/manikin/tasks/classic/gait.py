@@ -9,9 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from manikin import Episode, Event, Handles, Labels, Mode, Physics, Quantity, Robot, SceneBuilder, Task, Variable
+from manikin import Episode, Event, Handles, Labels, Mode, Part, Physics, Quantity, Robot, SceneBuilder, Task, Variable
 from manikin.arenas.ground import ground
 from manikin.math import quat_rotate_inv
+from manikin.spec.camera import CameraSpec
 from manikin.toolkit import per_step, tolerance
 
 __all__ = ["GaitHandles", "GaitTask", "small_control"]
@@ -35,6 +36,7 @@ class GaitHandles(Handles):
     robot: Robot
     well_for: Variable  # [control steps]
     pace: Variable  # [m/s]
+    view: Part  # goes along with the robot and carries the cameras
 
 
 class GaitTask(Task):
@@ -58,6 +60,9 @@ class GaitTask(Task):
     }
 
     wanted = 0.0  # [m/s]
+    eye: ClassVar[tuple[float, float, float]] = (0.0, -3.0, 1.0)  # [m] of both cameras, beside where the robot is
+    focus: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.9)
+    fovy: ClassVar[float] = math.pi / 3
 
     @dataclass(frozen=True)
     class Config:
@@ -67,8 +72,14 @@ class GaitTask(Task):
         hold_steps: int = 80  # [control steps] success: it went well for so long
 
     def scene(self, b: SceneBuilder) -> GaitHandles:
-        ground(b, height=0.0, base_camera=((0.5, -2.6, 1.4), (0, 0, 0.7)), human_camera=((1.6, -2.8, 1.7), (0, 0, 0.7)))
-        return GaitHandles(robot=b.robot(), well_for=b.variable("well_for"), pace=b.variable("pace"))
+        ground(b, height=0.0, base_camera=(self.eye, self.focus), human_camera=(self.eye, self.focus))
+        robot = b.robot()
+        view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
+        for name in ("base_camera", "human_camera"):
+            size = 512 if name == "human_camera" else 128
+            camera = CameraSpec(name=name, pos=self.eye, target=self.focus, fovy=self.fovy, width=size, height=size)
+            b.camera(camera, on=view, replace=True)
+        return GaitHandles(robot=robot, well_for=b.variable("well_for"), pace=b.variable("pace"), view=view)
 
     def start(self, h: GaitHandles, ep: Episode) -> None:
         noise = self.config.start_noise
@@ -76,6 +87,7 @@ class GaitTask(Task):
         joints = rest + ep.rng.uniform("joints", -noise, noise, (rest.shape[-1],))
         h.robot.set_qpos(joints, qvel=ep.rng.uniform("rates", -noise, noise, (rest.shape[-1],)))
         h.robot.set_root(h.robot.base_pose, ep.rng.uniform("root", -noise, noise, (6,)))
+        h.view.set_pose(torch.zeros(h.n, 3))
 
     def height(self, h: GaitHandles) -> Tensor:
         """(n,) [m] of the torso."""
@@ -103,6 +115,7 @@ class GaitTask(Task):
         raise NotImplementedError
 
     def advance(self, h: GaitHandles) -> None:
+        h.view.set_pose(h.robot.root_pose[:, :3] * torch.tensor([1.0, 1.0, 0.0]))  # it reads: first, before all else
         share = 1.0 / self.control_hz / self.config.pace_s
         h.pace.set(h.pace.value + share * (self.speed(h) - h.pace.value))
         h.well_for.set((h.well_for.value + 1.0) * self.well(h))

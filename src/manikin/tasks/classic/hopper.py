@@ -8,25 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from manikin import Episode, Part, Quantity, SceneBuilder
-from manikin.arenas.ground import ground
+from manikin import Episode, Quantity, SceneBuilder
 from manikin.errors import ConfigError
 from manikin.math import atan2, pose, quat_from_axis_angle
-from manikin.spec.camera import CameraSpec
 from manikin.tasks.classic.gait import GaitHandles, GaitTask, small_control
 from manikin.toolkit import per_step, tolerance
 
-__all__ = ["HopperHandles", "HopperHop", "HopperStand"]
+__all__ = ["HopperHop", "HopperStand"]
 
 HEIGHT = (0.6, 2.0)  # [m] of the torso's centre of mass over the foot's: what counts as standing
-EYE, FOCUS = (0.0, -2.8, 0.8), (0.0, 0.0, 0.5)
-
-
-@dataclass
-class HopperHandles(GaitHandles):
-    """What the scene consists of, and ``h`` in the methods below."""
-
-    view: Part  # goes along with the hopper and carries the cameras
 
 
 class HopperStand(GaitTask):
@@ -49,6 +39,7 @@ class HopperStand(GaitTask):
     robot_needs = (*GaitTask.robot_needs, "vertical base", "4 joints", "link torso", "link foot")
     horizon_s = 24.0
     control_hz = 25.0
+    eye, focus, fovy = (0.0, -2.8, 0.8), (0.0, 0.0, 0.5), math.pi / 4
     observations = {
         **GaitTask.observations,
         "height": Quantity("m", "world", "of the torso's centre of mass over the foot's"),
@@ -65,18 +56,12 @@ class HopperStand(GaitTask):
         hip_start: float = math.radians(-144)  # [rad] the hip begins no further bent
         hold_steps: int = 50  # [control steps] success: it went well for so long
 
-    def scene(self, b: SceneBuilder) -> HopperHandles:
-        ground(b, height=0.0, base_camera=(EYE, FOCUS), human_camera=(EYE, FOCUS))
-        robot = b.robot()
-        links = {link.name: link for link in robot.arm.links}
+    def scene(self, b: SceneBuilder) -> GaitHandles:
+        made = super().scene(b)
+        links = {link.name: link for link in made.robot.arm.links}
         self._torso, self._foot = links["torso"].com, links["foot"].com
         self._hinges = [links[name].pos[2] for name in ("pelvis", "thigh", "calf", "foot")]  # each below the one before
-        view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
-        for name in ("base_camera", "human_camera"):
-            size = 512 if name == "human_camera" else 128
-            camera = CameraSpec(name=name, pos=EYE, target=FOCUS, fovy=math.pi / 4, width=size, height=size)
-            b.camera(camera, on=view, replace=True)
-        return HopperHandles(robot=robot, well_for=b.variable("well_for"), pace=b.variable("pace"), view=view)
+        return made
 
     def start(self, h: GaitHandles, ep: Episode) -> None:
         legs = h.robot.limits
@@ -86,7 +71,6 @@ class HopperStand(GaitTask):
         turn = quat_from_axis_angle(torch.tensor([0.0, 1.0, 0.0]), ep.rng.uniform("root", -math.pi, math.pi))
         place = torch.tensor([0.0, 0.0, 1.0]).expand(h.n, 3)
         h.robot.set_root(pose(place, turn))
-        assert isinstance(h, HopperHandles)
         h.view.set_pose(torch.zeros(h.n, 3))
 
     @per_step
@@ -100,13 +84,6 @@ class HopperStand(GaitTask):
         foot = self._foot[2] * up[:, 4] - self._foot[0] * ahead[:, 4]
         ankle = sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
         return torso - ankle - foot
-
-    def advance(self, h: GaitHandles) -> None:
-        super().advance(h)
-        place = h.robot.root_pose[:, :3].clone()
-        place[:, 1:] = 0.0
-        assert isinstance(h, HopperHandles)
-        h.view.set_pose(place)
 
     def upright(self, h: GaitHandles) -> Tensor:
         height = self.height(h)
@@ -130,31 +107,27 @@ class HopperHop(HopperStand):
     Success: for the last ``hold_steps`` (2 s) the centre of mass moved along x with at least ``fast_share`` of the
     speed, in the mean over ``pace_s``, and at the end the torso is at least 0.6 m over the foot.
 
-    Numbers: dm_control's hopper, with the times of HopperStand-v1. Its reward is that of ``paid_speed=2`` and
-    ``stand_share=1``. By it a hopper that stands for longer and moves less fast than 2 m/s earns as much; a recipe that
-    is to learn the speed pays for more.
+    Numbers: dm_control's hopper, with the times of HopperStand-v1. Its reward is that of the defaults. By it a hopper
+    that stands for longer and moves less fast than 2 m/s earns as much; a recipe that is to learn the speed pays for
+    more.
     """
 
     id = "HopperHop-v1"
     instruction = "hop along x"
     wanted = 2.0
     reward_terms = {
-        "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 1 - stand_share; dm_control's "
-        "tolerance of the speed along x (from 0 at rest to 1 at paid_speed, linear)"
+        "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
+        "speed along x (from 0 at rest to 1 at paid_speed, linear)"
     }
 
     @dataclass(frozen=True)
     class Config(HopperStand.Config):
         paid_speed: float = 2.0  # [m/s] up to which the reward rises
-        stand_share: float = 1.0  # of the reward, only for a hopper that stands
 
-    def scene(self, b: SceneBuilder) -> HopperHandles:
+    def scene(self, b: SceneBuilder) -> GaitHandles:
         c = self.config
-        if not (c.paid_speed > 0 and 0 <= c.stand_share <= 1):
-            raise ConfigError(
-                f"{self.id} pays for a speed above 0 m/s and for standing with a share from 0 to 1, but paid_speed is "
-                f"{c.paid_speed} and stand_share {c.stand_share}"
-            )
+        if not c.paid_speed > 0:
+            raise ConfigError(f"{self.id} pays for a speed above 0 m/s, but paid_speed is {c.paid_speed}")
         return super().scene(b)
 
     def well(self, h: GaitHandles) -> Tensor:
@@ -165,5 +138,4 @@ class HopperHop(HopperStand):
         return {**ev, "success": ev["success"] & ev["upright"]}
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        share = self.config.stand_share
-        return {"hop": (1.0 - share + share * self.stands(h)) * self.moves(h, self.config.paid_speed)}
+        return {"hop": self.stands(h) * self.moves(h, self.config.paid_speed)}

@@ -6,6 +6,7 @@ does.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from manikin import CameraSpec, Dots, Episode, Handles, Quantity, Robot, SceneBuilder, Shape, Task, Variable, Waypoint
 from manikin.arenas.table import table
+from manikin.errors import ConfigError
 from manikin.math import norm, pose, yaw_rotate
 from manikin.toolkit import ONE, ZERO, above, bonus, closeness, constant, facing_down, noisy_rest, per_step
 
@@ -23,8 +25,10 @@ TOP = 0.02  # [m] height of the canvas
 HALF, MIDDLE = (0.4, 0.6), (-0.1, 0.0)  # [m] of the canvas
 _CAMERA = CameraSpec(name="base_camera", pos=(0.3, 0, 0.8), target=(0, 0, 0.1), fovy=1.2, width=320, height=240)
 UP, DOWN = 0.06, 0.024  # [m] height at which the expert's stick travels, and draws
+PACE = 0.15  # [m/s] of the expert's stick
 _TRACED = 0.01  # [m] the expert has been where a dot is this near
 _APART = 0.03  # [m] the expert lifts the stick for a longer way
+log = logging.getLogger("manikin")
 
 
 @dataclass
@@ -98,6 +102,7 @@ class Outlined(Drawing):
     """Draw along an outline: every point of it within ``threshold`` of a dot, and every dot of a point."""
 
     reward_max = 3.0
+    sized_by: ClassVar[str] = "size"  # the option that makes the drawing larger
     observations: ClassVar[dict[str, Quantity]] = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),
         "outline_pos": Quantity("m", "world", "of every point to draw through"),
@@ -114,6 +119,8 @@ class Outlined(Drawing):
     @dataclass(frozen=True)
     class Config(Drawing.Config):
         threshold: float = 0.025  # [m]
+        low: float = -0.1  # [m] the drawing's middle is uniform between these, in x and y
+        high: float = -0.08  # [m]
 
     def strokes(self) -> list[Tensor]:
         """Points (k, 2) of the lines to draw, in order, in the drawing's own frame [m]."""
@@ -122,6 +129,8 @@ class Outlined(Drawing):
     def scene(self, b: SceneBuilder) -> OutlinedHandles:
         strokes = self.strokes()
         self._points = torch.cat(strokes)
+        self._check_room(float(self._points.norm(dim=1).max()))
+        self._check_time(sum(float(stroke.diff(dim=0).norm(dim=1).sum()) for stroke in strokes))
         ends = torch.tensor([len(stroke) for stroke in strokes]).cumsum(0) - 1
         count = len(self._points)
         last = ends[torch.searchsorted(ends, torch.arange(count))]
@@ -132,6 +141,32 @@ class Outlined(Drawing):
             strayed=b.variable("strayed"),
             **super().scene(b),
         )
+
+    def _check_room(self, far: float) -> None:
+        """Raise :class:`ConfigError` where a turn of the drawing leaves the canvas; ``far`` [m] it reaches."""
+        c, size = self.config, getattr(self.config, self.sized_by)
+        room = min(
+            half - abs(end - middle) for half, middle in zip(HALF, MIDDLE, strict=True) for end in (c.low, c.high)
+        )
+        if far > room:
+            room = max(room, 0.0)
+            raise ConfigError(
+                f"option {self.sized_by!r} of {self.id} is {size} m, with which the drawing reaches {far:.2f} m from "
+                f"its middle, and the canvas, {2 * HALF[0]:g} x {2 * HALF[1]:g} m, has room for {room:.2f} m there. "
+                f"A {self.sized_by} of {room / far * size:.2f} m fits"
+            )
+
+    def _check_time(self, length: float) -> None:
+        """Warn where the expert would not draw lines of this length [m]. No error: another horizon may be asked for,
+        and lines so near to one another that one dot serves several."""
+        c, time = self.config, length / PACE
+        dots = round(time * self.control_hz)
+        if dots > c.dots or time > self.horizon_s:
+            log.warning(
+                "%s: the lines are %.1f m long. Drawn at %g m/s, as the expert does, they take %.0f s and %d dots; an "
+                "episode has %g s unless horizon= says otherwise, and the option 'dots' is %d",
+                self.id, length, PACE, time, dots, self.horizon_s, c.dots,
+            )  # fmt: skip
 
     def place(self, h: OutlinedHandles, middle: Tensor, yaw: Tensor) -> None:
         """Lay the outline on the canvas, its origin at ``middle`` (n, 2) [m], turned by ``yaw`` (n,) [rad]."""
@@ -188,6 +223,6 @@ class Outlined(Drawing):
         start = above(h.outline.pos[:, 0], UP - TOP)
         return [
             Waypoint(name="above", pose=pose(start, down), gripper=1, pos_tol=0.01, timeout_s=3.0),
-            Waypoint(name="draw", pose=pose(torch.where(lifted, high, low), down), gripper=1, speed=0.15,
+            Waypoint(name="draw", pose=pose(torch.where(lifted, high, low), down), gripper=1, speed=PACE,
                      track=True).hold(),
         ]  # fmt: skip

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from manikin import Episode
 from manikin.assets.svg import read_svg, resampled
 from manikin.errors import ConfigError
-from manikin.tasks.drawing.common import HALF, MIDDLE, Outlined, OutlinedHandles
+from manikin.tasks.drawing.common import Outlined, OutlinedHandles
 
 __all__ = ["DrawSVG"]
-
-PACE = 0.15  # [m/s] of the expert's stick
-log = logging.getLogger("manikin")
 
 
 class DrawSVG(Outlined):
@@ -43,8 +38,6 @@ class DrawSVG(Outlined):
         size: float = 0.25  # [m] of the larger side
         spacing: float = 0.006  # [m] between points of the lines
         dots: int = 1000
-        low: float = -0.1  # [m] the drawing's middle is uniform between these, in x and y
-        high: float = -0.08  # [m]
 
     def strokes(self) -> list[Tensor]:
         c = self.config
@@ -52,35 +45,7 @@ class DrawSVG(Outlined):
             if getattr(c, option) <= 0:
                 raise ConfigError(f"option {option!r} of {self.id} must be positive, but it is {getattr(c, option)}")
         lines = resampled(read_svg(c.file or Path(__file__).with_name("leaf.svg")), c.size, c.spacing)
-        self._check_room(max(float(np.linalg.norm(line, axis=1).max()) for line in lines))
-        self._check_time(sum(float(np.linalg.norm(np.diff(line, axis=0), axis=1).sum()) for line in lines))
         return [torch.tensor(line, dtype=torch.float32) for line in lines]
-
-    def _check_room(self, far: float) -> None:
-        """Raise :class:`ConfigError` where a turn of the drawing leaves the canvas; ``far`` [m] it reaches."""
-        c = self.config
-        room = min(
-            half - abs(end - middle) for half, middle in zip(HALF, MIDDLE, strict=True) for end in (c.low, c.high)
-        )
-        if far > room:
-            room = max(room, 0.0)
-            raise ConfigError(
-                f"option 'size' of {self.id} is {c.size} m, with which the drawing reaches {far:.2f} m from its "
-                f"middle, and the canvas, {2 * HALF[0]:g} x {2 * HALF[1]:g} m, has room for {room:.2f} m there. "
-                f"A size of {room / far * c.size:.2f} m fits"
-            )
-
-    def _check_time(self, length: float) -> None:
-        """Warn where the expert would not draw lines of this length [m]. No error: another horizon may be asked for,
-        and lines so near to one another that one dot serves several."""
-        c, time = self.config, length / PACE
-        dots = round(time * self.control_hz)
-        if dots > c.dots or time > self.horizon_s:
-            log.warning(
-                "%s: the lines are %.1f m long. Drawn at %g m/s, as the expert does, they take %.0f s and %d dots; an "
-                "episode has %g s unless horizon= says otherwise, and the option 'dots' is %d",
-                self.id, length, PACE, time, dots, self.horizon_s, c.dots,
-            )  # fmt: skip
 
     def start(self, h: OutlinedHandles, ep: Episode) -> None:
         super().start(h, ep)

@@ -27,13 +27,12 @@ class DrawTriangle(Outlined):
     id = "DrawTriangle-v1"
     horizon_s = 15.0
     instruction = "draw the triangle along its outline"
+    sized_by = "side"
 
     @dataclass(frozen=True)
     class Config(Outlined.Config):
         side: float = 0.3  # [m]
         side_points: int = 51  # of the outline, on each side, one of its ends included
-        low: float = -0.1  # [m] the triangle's middle is uniform between these, in x and y
-        high: float = -0.08  # [m]
 
     def strokes(self) -> list[Tensor]:
         c = self.config

@@ -130,7 +130,8 @@ class ReorientCube(Task):
 
     def scene(self, b: SceneBuilder) -> ReorientCubeHandles:
         c = self.config
-        table(b, base_camera=((0.15, 0.1, 0.5), (0, 0, HEIGHT)), human_camera=((0.32, 0.25, 0.55), (0, 0.03, 0.27)))
+        seen = ((0.2, 0.15, 0.5), (-0.02, 0.09, HEIGHT + 0.06))  # the cube in the hand, and the one beside it
+        table(b, base_camera=seen, human_camera=((0.32, 0.25, 0.55), (0, 0.03, 0.27)))
         name = b.robots[0][0].name
         if name not in HANDS:
             raise ConfigError(f"{self.id} does not know how to hold {name!r}; it takes {', '.join(HANDS)}")

@@ -24,6 +24,7 @@ class CarryBox(TransportBox):
     robot_needs = ("torso", "h1_hand_left", "h1_hand_right", "gripper")
     stand = (-0.1, 0.0, 0.975)
     table = (0.829028571, 0.414514286, 0.425)
+    seen = ((1.35, 0.0, 1.95), (0.0, 0.0, 1.05))
     view = ((1.6, -1.0, 2.0), (0.0, 0.0, 1.05))
     tcp_at = (0.042, 0.01, 0.13)
     grip = (0.06, 0.115)

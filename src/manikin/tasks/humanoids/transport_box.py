@@ -113,6 +113,7 @@ class TransportBox(Task):
     # what is of this robot; that of another is a subclass
     stand = (-0.1, 0.0, 0.755)  # [m] where the pelvis is held
     table = (0.829028571, 0.414514286, 0.315306137)  # [m] half size of each
+    seen = (EYE, FOCUS)  # of base_camera
     view = ((1.25, -0.75, 1.75), (0.0, 0.0, 0.85))  # [m] where people look from, and what they look at
     tcp_at = (0.015, 0.07, 0.05)  # [m] a TCP that holds the box: in its side, to the robot, above its middle
     grip = (0.08, 0.04)  # [m] where the expert has the palms, towards the robot and above the box's middle
@@ -133,8 +134,8 @@ class TransportBox(Task):
 
     def scene(self, b: SceneBuilder) -> BoxHandles:
         c = self.config
-        two_tables(b, half_size=self.table, away=AWAY, base_camera=(EYE, FOCUS), human_camera=self.view)
-        b.camera(CameraSpec(name="base_camera", pos=EYE, target=FOCUS, fovy=math.pi / 3), replace=True)
+        two_tables(b, half_size=self.table, away=AWAY, base_camera=self.seen, human_camera=self.view)
+        b.camera(CameraSpec(name="base_camera", pos=self.seen[0], target=self.seen[1], fovy=math.pi / 3), replace=True)
         robot = b.robot(pos=self.stand)
         box = b.box("box", half_size=c.half_size, density=c.density, rgba=(0.72, 0.53, 0.34, 1))
         tools = [robot.arm.tools[side] for side in HANDS]

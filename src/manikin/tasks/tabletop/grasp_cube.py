@@ -51,6 +51,7 @@ class GraspCube(Task):
     labels = GRASP
     instruction = "grasp the cube and lift it"
     robots = ("so101", "koch")
+    robot_needs = ("arm", "gripper")
     # the Koch points straight down no farther than 17 cm from its base; its fingertips are 13 mm beyond the TCP
     robot_config = {"koch": {"spawn_x": -0.025, "grasp_height": 0.017}}
     control = "joint_target_delta_pos:step=0.05,gripper=0.2"

@@ -52,6 +52,7 @@ class PlaceSphere(Task):
     labels = transport()
     instruction = "put the blue ball into the bin"
     robots = ("panda",)
+    robot_needs = ("arm", "gripper")
     reward_max = 13.0
     observations = {
         "tcp_pose": Quantity("m, quaternion wxyz", "world"),

@@ -57,6 +57,7 @@ class StackCube(Task):
     segments = (Segment("red", until="is_grasped", after_s=0.4), Segment("green", moves="red"))
     instruction = "stack the red cube on the green cube"
     robots = ("panda",)
+    robot_needs = ("arm", "gripper")
     physics = Physics(impratio=100)  # 20 line searches are too few and the cubes sink into the table
     reward_max = 8.0
     observations = {
