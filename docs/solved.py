@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from filling import finish, sections
 
 from manikin.author.sheet import table
-from manikin.env.registry import family_title, task_families
+from manikin.env.registry import family_title, task_class, task_families
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "solved.md"
@@ -76,6 +76,11 @@ def levels() -> dict[str, dict[str, tuple[int, int]]]:
         if level:
             found.setdefault(task, {})[level] = entry["successes"], entry["seeds"]
     return found
+
+
+def declared_levels(task: str) -> list[str]:
+    """The levels that a task can be made with."""
+    return [str(level) for level in getattr(sys.modules[task_class(task).__module__], "LEVELS", ())]
 
 
 def long_tasks() -> dict[str, Way]:
@@ -144,10 +149,14 @@ def filled(page: str) -> str:
             good = any(way.solves for way in ways)
             done += good
             (solved if good else open_).append(row(task, ways, solved=good))
-            for level, (won, tried) in counted.get(task, {}).items():
-                well = won >= LEAST * tried
-                way = Way("expert", f"{won} of {tried}", well, 0.0)
-                (solved if well else open_).append(row(task, [way], solved=well, level=level))
+            for level in declared_levels(task):
+                if level in counted.get(task, {}):
+                    won, tried = counted[task][level]
+                    well = won >= LEAST * tried
+                    way = Way("expert", f"{won} of {tried}", well, 0.0)
+                    (solved if well else open_).append(row(task, [way], solved=well, level=level))
+                elif level != "0":  # which is the task's own
+                    open_.append(row(task, [], solved=False, level=level))
         counts.append((family_title(family), f"{done} of {len(tasks)}"))
     head = ("task", "best", "CPU hours of training")
     made = {"count": table(("family", "solved"), counts), "solved": table(head, solved)}

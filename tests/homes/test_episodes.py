@@ -164,7 +164,7 @@ def test_bad_input_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         next(generate("tidy_house", [0], collection="hssd"))
     with pytest.raises(ConfigError, match="at least 1 row, not 0"):
         next(generate("tidy_house", [0], rows=0))
-    with pytest.raises(ConfigError, match="numbers from 0 on"):
+    with pytest.raises(ConfigError, match="numbers from 0 on, not -1"):
         next(generate("tidy_house", [-1]))
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
     with pytest.raises(AssetError, match="ReplicaCAD is not at"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from pathlib import Path
 from typing import Any
@@ -166,6 +167,19 @@ def test_bad_data_is_named(small: Path, tmp_path: Path, monkeypatch: pytest.Monk
         scene.write_text(text)
         with pytest.raises(DataError, match=message):
             replicacad.load("flat", small)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("translation", [math.nan, 0, 0]), ("translation", [1e6, 0, 0]), ("rotation", [0, 0, 0, 0])],
+)
+def test_a_place_that_is_none_is_named(small: Path, key: str, value: list[float]) -> None:
+    scene = small / "configs/scenes/flat.scene_instance.json"
+    content = json.loads(scene.read_text())
+    content["object_instances"][0][key] = value
+    scene.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"has the translation .*: a place within 1000 m and a quaternion"):
+        replicacad.load("flat", small)
 
 
 def test_navigation_meshes_are_read_and_bad_ones_refused(tmp_path: Path) -> None:

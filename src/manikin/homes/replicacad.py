@@ -52,6 +52,7 @@ _PASSED_OVER = ("rug", "mat", "carpet")  # a robot drives over these, so they ar
 _PLAN = "empty_stage"  # the mesh of the same rooms without furniture, which says where their walls are
 _STAIRS = 1.1  # [m] what reaches higher is upper stairs and landing, where the meshes of the staging scenes end
 _BOARD = 0.02  # [m] half thickness of what stands in
+_FAR = 1000.0  # [m] from the middle of a scene: a map of its floor would hold no more
 _UP = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up becomes z up
 
 
@@ -169,11 +170,20 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _pose(item: Mapping[str, Any]) -> tuple[Vec3, Quat]:
-    """Where an instance is, z up."""
-    pos = _UP @ np.array(item["translation"], float)
+    """Where an instance is, z up.
+
+    Raises:
+        DataError: it is nowhere, or turned by no rotation.
+    """
+    place, given = np.array(item["translation"], float), np.array(item["rotation"], float)
+    if not (np.abs(place) < _FAR).all() or not (np.isfinite(given).all() and given.any()):
+        raise DataError(
+            f"{item.get('template_name', 'the stage')} has the translation {place.tolist()} and the rotation "
+            f"{given.tolist()}: a place within {_FAR:g} m and a quaternion that is not 0 are needed"
+        )
+    pos = _UP @ place
     quat = np.empty(4)
     turn = np.array([math.sqrt(0.5), math.sqrt(0.5), 0, 0])
-    given = np.array(item["rotation"], float)
     mujoco.mju_mulQuat(quat, turn, given / np.linalg.norm(given))
     return _vec(pos), _quat(quat)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from manikin.errors import AssetError, ConfigError, UnknownNameError
 from manikin.policy.api import Policy
 from manikin.policy.expert import ExpertPolicy
 from manikin.policy.shipped import shipped_for, shipped_policies, shipped_policy
-from manikin.policy.trained import FILE, observed_by, trained_policy
+from manikin.policy.trained import FILE, observed_by, trained_policy, trained_skill
 
 __all__ = [
     "POLICIES",
@@ -145,12 +145,22 @@ def _skills(word: str, seed: int | None) -> Callable[[Any], Policy]:
     if seed is not None:
         raise _no_seed(word)
     words = read_skills(word)
-    makers = {one: policy_maker(one) for one in {"expert": "", **dict.fromkeys(words.values())}}
+    for one in words.values():
+        policy_maker(one)  # raises where there is none
 
     def made(env: BatchEnv) -> Policy:
-        all_words = {**dict.fromkeys(getattr(env.task, "skills", ()), "expert"), **words}
-        found = {one: makers[one](env) for one in dict.fromkeys(all_words.values())}
-        return SkillsPolicy({skill: found[one] for skill, one in all_words.items()}, env)
+        tasks: Mapping[str, str] = getattr(env.task, "skills", {})
+        all_words = {**dict.fromkeys(tasks, "expert"), **words}
+        found: dict[str, Policy] = {}
+        for skill, one in all_words.items():
+            file = trained_file(one)
+            if file is not None and skill in tasks:
+                found[skill] = trained_skill(file, tasks[skill])(env)
+            else:  # one policy may have several skills
+                found[skill] = next((p for s, p in found.items() if all_words[s] == one), None) or policy_maker(one)(
+                    env
+                )
+        return SkillsPolicy(found, env)
 
     return made
 

@@ -47,7 +47,7 @@ class SkillsPolicy:
 
     Args:
         policies: by skill.
-        env: whose episodes are played; its task says in ``skills`` which there are.
+        env: whose episodes are played; its task says in ``skills`` which there are, and on which task each is learned.
 
     Raises:
         ConfigError: the task is no sequence of skills.

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from manikin.data.recording.format import flatten
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import Vision
 from manikin.errors import AssetError, ConfigError, DataError
+from manikin.policy.api import Policy
 from manikin.policy.chunk import Execution
 from manikin.policy.network import WIDTH, NetworkPolicy
 from manikin.policy.networks import build
@@ -40,6 +41,7 @@ __all__ = [
     "save_trained",
     "trained_name",
     "trained_policy",
+    "trained_skill",
     "weights_hash",
 ]
 
@@ -183,16 +185,70 @@ def trained_policy(path: str | Path) -> Callable[[BatchEnv], NetworkPolicy]:
             has another task, robot, controller or observation than the policy was trained for.
     """
     module, about = load_trained(path)
-    execution = Execution.of(about)
-    name = trained_name(path, about)
 
     def make(env: BatchEnv) -> NetworkPolicy:
         check_trained_for(env, about, path)
-        device = None if env.device.type == "cpu" else env.device
-        width = 1 if device is None else int(about.get("width", WIDTH))
-        return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
+        return _acting(module, about, path, env)
 
     return make
+
+
+def trained_skill(path: str | Path, task: str) -> Callable[[BatchEnv], Policy]:
+    """As :func:`trained_policy`, of a policy that was trained on a subtask alone: a function from an environment whose
+    task is a sequence of subtasks. Of a flat observation the policy is shown the columns that it knows, by their names.
+
+    Args:
+        path: as there.
+        task: id of what it must have been trained on.
+
+    Raises:
+        AssetError, DataError: as :func:`load_trained`. The function raises :class:`ConfigError` where the policy was
+            trained on another task, or for another robot, controller or observation, or where the environment does not
+            show a column that it knows.
+    """
+    module, about = load_trained(path)
+
+    def make(env: BatchEnv) -> Policy:
+        if about.get("task") not in (None, task):
+            raise ConfigError(f"{path} was trained for task {about['task']!r}, and this skill is that of {task!r}")
+        known, shown = [_column(name) for name in about.get("observation") or ()], env.observation_names
+        if not known or not shown:
+            check_trained_for(env, {**about, "task": env.task.id}, path)
+            return _acting(module, about, path, env)
+        place = {_column(name): k for k, name in enumerate(shown)}
+        if lacking := [name for name in known if name not in place]:
+            some = ", ".join(lacking[:4]) + (" and more" if len(lacking) > 4 else "")
+            raise ConfigError(
+                f"{path} was shown {some} in training, which {env.task.id} does not show with observe={env.observe!r}"
+            )
+        check_trained_for(env, {**about, "task": env.task.id, "observe": None, "observation": None}, path)
+        return _Columns(_acting(module, about, path, env), torch.tensor([place[name] for name in known]))
+
+    return make
+
+
+def _column(name: str) -> str:
+    """A column's name without its group: what one task tells policies may be privileged in another."""
+    return name.partition("/")[2] or name
+
+
+class _Columns:
+    """A policy that is shown some columns (k,) of the observation, in their order."""
+
+    def __init__(self, policy: NetworkPolicy, columns: torch.Tensor) -> None:
+        self._policy, self._columns = policy, columns
+        self.name, self.reset = policy.name, policy.reset
+
+    def act(self, observation: Any, instruction: Sequence[str]) -> torch.Tensor:
+        return self._policy.act(observation[:, self._columns.to(observation.device)], instruction)
+
+
+def _acting(module: torch.nn.Module, about: Mapping[str, Any], path: str | Path, env: BatchEnv) -> NetworkPolicy:
+    """The policy of a network that fits the environment."""
+    device = None if env.device.type == "cpu" else env.device
+    width = 1 if device is None else int(about.get("width", WIDTH))
+    name, execution = trained_name(path, about), Execution.of(about)
+    return NetworkPolicy(module, width=width, device=device, name=name, execution=execution)
 
 
 def check_trained_for(env: BatchEnv, about: Mapping[str, Any], path: str | Path) -> None:

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manikin.data.formats.rearrange import PlannedSubtask, read_plans, read_rearrange, write_plans, write_rearrange
+from manikin.data.formats.rearrange import (
+    PlannedSubtask,
+    pose_in_file,
+    read_plans,
+    read_rearrange,
+    write_plans,
+    write_rearrange,
+)
 from manikin.errors import DataError
 
 IDENTITY = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -73,6 +80,22 @@ def test_an_object_turned_about_the_vertical_stays_upright(tmp_path: Path) -> No
     changed = raw(rigid_objs=[["024_bowl.object_config.json", turned]] * 2)
     (episode,) = read_rearrange(written(tmp_path, changed))
     assert np.allclose(episode.placed("024_bowl_:0000")[:3, :3], [[0, -1, 0], [1, 0, 0], [0, 0, 1]])
+
+
+def test_a_goal_is_turned_as_the_object_is_and_comes_out_as_it_went_in(tmp_path: Path) -> None:
+    turned = [[0, 0, 1, 0.5], [0, 1, 0, 1], [-1, 0, 0, 2], [0, 0, 0, 1]]
+    targets = dict.fromkeys(raw()["targets"], turned)
+    (episode,) = read_rearrange(written(tmp_path, raw(targets=targets)))
+    for goal in episode.goals.values():
+        assert np.allclose(goal[:3], [[0, -1, 0, 0.5], [1, 0, 0, -2], [0, 0, 1, 1]])
+        assert pose_in_file(goal) == turned
+
+
+@pytest.mark.parametrize("wrong", [np.diag([2, 2, 2, 1]), np.diag([1, 1, -1, 1])])
+def test_a_pose_that_scales_or_mirrors_is_refused(tmp_path: Path, wrong: np.ndarray) -> None:
+    targets = dict.fromkeys(raw()["targets"], wrong.tolist())
+    with pytest.raises(DataError, match=r"the goal of .* is no turn and a place: it scales, skews or mirrors"):
+        read_rearrange(written(tmp_path, raw(targets=targets)))
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.json.gz"])

@@ -65,7 +65,7 @@ def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
     with pytest.raises(ConfigError, match="name an apartment for HomeOpen-v1"):
         in_apartments(HomeOpen)
     monkeypatch.setenv("MANIKIN_DATA", str(tmp_path))
-    with pytest.raises(AssetError, match="ReplicaCAD is not at"):
+    with pytest.raises(AssetError, match=f"{SCENE} is no built-in apartment, as apartment0 .* ReplicaCAD is not at"):
         in_apartments(HomeOpen, "apartment1", SCENE)
 
 
@@ -91,7 +91,7 @@ def test_an_apartment_without_furniture_is_refused(data_root: Path, kind) -> Non
 
 
 def test_a_scene_that_is_not_there_is_named(data_root: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"apartment.*v3_sc9_staging_00"):
+    with pytest.raises(UnknownNameError, match=r"apartment.*v3_sc9_staging_00.*apartment0, apartment1, "):
         in_apartments(HomePick, "v3_sc9_staging_00")
 
 

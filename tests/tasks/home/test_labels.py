@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.labels import Labels, Story
 from manikin.tasks.home.labels import VARIANTS, subtask_labels
 
@@ -181,6 +181,8 @@ def test_modes_are_those_of_the_published_tables() -> None:
 
 
 def test_unknown_words_name_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="force_limit of pick must be a force above 0 N, or inf, but it is -1"):
+        subtask_labels("pick", force_limit=-1)
     with pytest.raises(UnknownNameError, match="pick, place"):
         subtask_labels("wash")
     with pytest.raises(UnknownNameError, match="code"):

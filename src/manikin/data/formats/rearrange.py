@@ -35,6 +35,7 @@ __all__ = [
 
 _UP = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])  # R_x(90)
 _SUFFIX = ".object_config.json"
+_TURNED = 1e-3  # the axes of a pose in a file may be off by so much
 _KEYS = ("scene_id", "episode_id", "rigid_objs", "targets", "info")
 SUBTASKS = ("pick", "place", "navigate", "open", "close")
 """Kinds of subtasks."""
@@ -131,8 +132,10 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
         for name in labels:
             if name not in raw["targets"]:
                 raise ValueError(f"no goal of {name!r}")
-        objects = tuple([(name.removesuffix(_SUFFIX), _of_object(pose, name)) for name, pose in raw["rigid_objs"]])
-        goals = {name: _upright(raw["targets"][name], f"the goal of {name}") for name in labels}
+        objects = tuple(
+            [(name.removesuffix(_SUFFIX), _of_object(pose, f"the pose of {name}")) for name, pose in raw["rigid_objs"]]
+        )
+        goals = {name: _of_object(raw["targets"][name], f"the goal of {name}") for name in labels}
         joints = {
             name: {int(k): float(_finite(q, (), f"joint {k} of {name}")) for k, q in of.items()}
             for name, of in raw.get("ao_states", {}).items()
@@ -176,13 +179,13 @@ def _finite(values: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
     return array
 
 
-def _upright(pose: Any, what: str) -> np.ndarray:
-    return _UP @ _finite(pose, (4, 4), what)
-
-
-def _of_object(pose: Any, name: str) -> np.ndarray:
-    """Objects' own frames have y upwards in the file, too."""
-    return _upright(pose, f"the pose of {name}") @ _UP.T
+def _of_object(pose: Any, what: str) -> np.ndarray:
+    """A pose with z upwards. Objects' own frames have y upwards in the file, too."""
+    given = _finite(pose, (4, 4), what)
+    turn = given[:3, :3]
+    if not (np.allclose(turn @ turn.T, np.eye(3), atol=_TURNED) and np.linalg.det(turn) > 0):
+        raise ValueError(f"{what} is no turn and a place: it scales, skews or mirrors")
+    return _UP @ given @ _UP.T
 
 
 def _of_goals(raw: Mapping[str, Any], key: str, goals: Mapping[str, Any]) -> tuple[tuple[str, int | None], ...]:

@@ -184,8 +184,10 @@ def generate(
     """
     if task not in LONG_TASKS:
         raise UnknownNameError("long task", task, LONG_TASKS)
-    if rows < 1 or any(number < 0 for number in numbers):
-        raise ConfigError(f"episodes have numbers from 0 on, and are made in at least 1 row, not {rows}")
+    if rows < 1:
+        raise ConfigError(f"episodes are made in at least 1 row, not {rows}")
+    if wrong := [number for number in numbers if number < 0]:
+        raise ConfigError(f"episodes have numbers from 0 on, not {wrong[0]}")
     rejected: Rejections = Counter() if rejections is None else rejections
     scenes = scene_names(split, collection)
     of_scene: dict[str, list[int]] = {}

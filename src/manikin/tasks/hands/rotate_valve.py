@@ -32,6 +32,7 @@ from manikin.toolkit import bonus, closeness, constant, per_step
 __all__ = ["RotateValve"]
 
 TURNS = (math.pi / 2, math.pi, math.pi, math.pi, 2 * math.pi)  # [rad] of each level
+LEVELS = range(len(TURNS))
 STEPS = (80, 150, 150, 150, 300)  # control steps of each level
 GAP = math.pi / 6  # [rad] least angle between the directions of two arms
 BURIED = -0.3  # [m] arms that are not there lie so far below the others, inside the table
@@ -115,8 +116,8 @@ class RotateValve(Task):
     def __init__(self, config: object = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         level = self.config.level
-        if not 0 <= level < len(TURNS):
-            raise UnknownNameError(f"level of {self.id}", level, map(str, range(len(TURNS))))
+        if level not in LEVELS:
+            raise UnknownNameError(f"level of {self.id}", level, map(str, LEVELS))
         vars(self)["horizon_s"] = STEPS[level] / self.control_hz  # the class has that of level 0
 
     def scene(self, b: SceneBuilder) -> RotateValveHandles:

@@ -25,6 +25,7 @@ ROUND = SIDE * 3**0.5 / 2  # [m] from the cube's middle to a corner
 HIGHEST = 0.1  # [m] of a goal
 WALL, SEGMENTS = 0.06, 24  # [m] height of the rim; flat pieces that it is made of
 TIPS = ("tip_0", "tip_120", "tip_240")
+LEVELS = range(5)
 TURNED = (1, 4)  # levels with a goal orientation
 
 
@@ -99,8 +100,8 @@ class TriFingerRotateCube(Task):
 
     def __init__(self, config: object = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
-        if self.config.level not in range(5):
-            raise UnknownNameError(f"level of {self.id}", self.config.level, map(str, range(5)))
+        if self.config.level not in LEVELS:
+            raise UnknownNameError(f"level of {self.id}", self.config.level, map(str, LEVELS))
         self._turns = self.config.level in TURNED or self.config.published_orientation
 
     def scene(self, b: SceneBuilder) -> TriFingerHandles:

@@ -50,6 +50,7 @@ STATE: Mapping[str, Quantity] = {
     "is_grasped": Quantity("0 or 1"),
 }
 """MS-HAB's 42 numbers, in their order."""
+SIZE = Quantity("m", "object", "of the box around it")
 _TRIES = 6  # of noise on the base's place; the last has none
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
 _LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
@@ -97,8 +98,7 @@ class HandlingTask(Task):
             thing = self.config.objects[0].partition("_")[2].replace("_", " ")
             self.instruction = self.instruction.replace("the object", f"the {thing}")  # type: ignore[misc]  # likewise
         if self.config.size_seen:
-            told = Quantity("m", "object", "of the box around it")
-            self.observations = {**STATE, "object_size": told}  # type: ignore[misc]  # of this one, not of its class
+            self.observations = {**STATE, "object_size": SIZE}  # type: ignore[misc]  # of this one, not of its class
 
     def furnished(self, b: SceneBuilder) -> HandlingHandles:
         """The apartment of this layout with the robot and the object."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from manikin.errors import UnknownNameError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.rules import RULES
 
@@ -42,6 +42,8 @@ def subtask_labels(subtask: str, variant: str = "code", force_limit: float | Non
     if subtask not in _LABELS:
         raise UnknownNameError("subtask", subtask, tuple(_LABELS))
     found = _LABELS[subtask](variant == "code")
+    if force_limit is not None and not force_limit > 0:
+        raise ConfigError(f"force_limit of {subtask} must be a force above 0 N, or inf, but it is {force_limit}")
     if force_limit is None:
         return found
     events = [replace(one, at_least=force_limit) if one.name == _OVER else one for one in found.events]

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Task
-from manikin.errors import ConfigError, SceneError, UnknownNameError
+from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space, replicacad
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
@@ -264,10 +264,14 @@ def in_apartments(task: type[Task], *names: str) -> type[Task]:
     if not names:
         raise ConfigError(f"name an apartment for {task.id}: apartment0, apartment1, ..., or a scene of ReplicaCAD")
     if others := [name for name in names if not re.fullmatch(r"apartment\d+", name)]:
-        known = replicacad.scenes()
+        try:
+            known = replicacad.scenes()
+        except AssetError as error:
+            said = f"{others[0]} is no built-in apartment, as apartment0 or apartment1 is"
+            raise AssetError(f"{said}, and {error}") from None
         for name in others:
             if name not in known:
-                raise UnknownNameError("apartment", name, known)
+                raise UnknownNameError("apartment", name, (*LAYOUTS, *known))
     return made_by_caller((task,), {"layouts": names})
 
 

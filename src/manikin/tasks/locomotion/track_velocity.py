@@ -35,7 +35,7 @@ class TrackVelocity(LeggedTask):
 
     Randomization: the commands, uniform within ``most_speed`` and ``most_turn`` to either side, a new one every
     ``command_s``; heading; joints and velocities about rest. By option also pushes, the friction of the feet, the mass
-    of the trunk, and late servos.
+    of the trunk; and late servos, all by the same ``latency_s``.
     Success: at the end of the 20 s the robot never fell, and the horizontal velocity of its base differed from the
     command by at most ``velocity_tol`` in the mean over all steps, those after a change of command included.
 

@@ -13,6 +13,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes.objects import OBJECT_SETS, home_objects
 from manikin.math import pose_inv, pose_mul, quat_angle
 from manikin.plan.executor import WaypointExecutor
+from manikin.tasks.home.long.set_table import SetTable
 from manikin.tasks.home.long.tidy_house import TidyHouse
 from manikin.tasks.home.objects_at import Grips
 from manikin.tasks.home.rules import RULES, SEQUENCES
@@ -62,6 +63,8 @@ def test_the_order_and_the_horizons_are_those_of_the_rules() -> None:
 def test_options_that_are_not_there_are_named() -> None:
     with pytest.raises(ConfigError, match="1 to 5 targets, not 6"):
         TidyHouse({"targets": 6}, layout="apartment0").steps()
+    with pytest.raises(ConfigError, match="SetTable-v1 has 2 objects, .* not 1: 013_apple"):
+        SetTable({"objects": ("013_apple",)}, layout="apartment0").steps()
     with pytest.raises(UnknownNameError, match="driven"):
         TidyHouse({"navigation": "flown"}, layout="apartment0").steps()
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin import Handles, Robot, SceneBuilder, Waypoint
 from manikin.homes import Home
-from manikin.math import norm
+from manikin.math import norm, yaw_rotate
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.fronts import Fronts
 from manikin.tasks.home.doors.inside import drawn_out, one_front, open_up
@@ -47,7 +47,9 @@ class Doors:
             self._tasks[word, kind] = task = _WORDS[word]({"mechanism": kind})
             task.layout = layout  # which may be another apartment than its own
             task.about(self._fronts[kind], (kind,))
-        self._which = torch.tensor([1 + self.kinds.index(s.door) if s.door else 0 for s in (*steps, steps[-1])])
+        seen = (*steps, steps[-1])
+        self._which = torch.tensor([1 + self.kinds.index(s.door) if s.door else 0 for s in seen])
+        self._moved = self._which * torch.tensor([s.kind in _WORDS for s in seen])
 
     def declare(self, b: SceneBuilder, robot: Robot, home: Home) -> dict[str, MechanismHandles]:
         """Their handles in a scene, by kind."""
@@ -83,6 +85,28 @@ class Doors:
             fridge = torch.cat([joint.frame[:, :2], joint.handle[:, 2:]], 1)
             each.append(fridge if kind == "fridge" else joint.handle)
         return chosen(each, self._which[now]) if self.kinds else place
+
+    def aims(self, h: dict[str, MechanismHandles], now: Tensor, goal: Tensor, grasped: Tensor) -> tuple[Tensor, Tensor]:
+        """What rows in subtasks ``now`` (n,) see: where they are led (n, 3) [m] and whether they hold it (n,) bool; the
+        handle, in rows that open or close, else what is given."""
+        if not self.kinds:
+            return goal, grasped
+        which = self._moved[now]
+        goal = chosen([goal, *(self.joint(h, kind).handle for kind in self.kinds)], which)
+        return goal, chosen([grasped, *(h[kind].grasps[0].value for kind in self.kinds)], which)
+
+    def told(self, h: dict[str, MechanismHandles], now: Tensor, yaw: Tensor) -> dict[str, Tensor]:
+        """As Open and Close tell of drawers and doors, to rows in subtasks ``now`` (n,) whose bases face ``yaw`` (n,)
+        [rad]; 0 in rows that neither open nor close."""
+        if not self.kinds:
+            return {}
+        which, no = self._moved[now], torch.zeros(len(now), 3)
+        found = []
+        for kind in self.kinds:
+            joint, along = self.joint(h, kind), self._tasks["open", kind].opens_along(h[kind])
+            found.append(torch.cat([joint.share(joint.q)[:, None], yaw_rotate(along, -yaw)], 1))
+        share, along = chosen([no, *found], which).split([1, 2], 1)
+        return {"open_share": share, "opens_along": along}
 
     def flags(self, h: dict[str, MechanismHandles], now: Tensor, flags: list[Tensor]) -> list[Tensor]:
         """Flags of the subtasks ``now`` (n,), the first of which are contact and grasp, with those of drawer and fridge

@@ -14,7 +14,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from manikin import Episode, Grasp, Handles, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
+from manikin import Episode, Grasp, Handles, Quantity, Robot, SceneBuilder, Task, Variable, VariantPart, Waypoint
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
@@ -24,7 +24,7 @@ from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
-from manikin.tasks.home.handling import STATE, back, drive, half_ready, numbers
+from manikin.tasks.home.handling import SIZE, STATE, back, drive, half_ready, numbers
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import LongPlaces, long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
@@ -36,7 +36,7 @@ from manikin.tasks.home.rules import RULES, SEQUENCES
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, per_step, press
 
-__all__ = ["FAILURES", "LongHandles", "LongTask"]
+__all__ = ["FAILURES", "SKILLS", "LongHandles", "LongTask"]
 
 FAILURES = ("out_of_time", "excessive_collisions", "undone")
 """Why a row fails: a subtask took longer than its horizon, its contacts reached its limit of force, or an object that
@@ -51,6 +51,8 @@ _LABELS = Labels(
     ),
     source="the subtasks of MS-HAB's sequences",
 )
+SKILLS = {kind: f"Home{kind.title()}-v1" for kind in ("navigate", "open", "pick", "place", "close")}
+"""First word of what a row is asked to do -> the task that has it alone, on which policies for it are trained."""
 _PARTS = ("drive", "carry", "pick", "place", "reach", "stow")  # of the expert, as they follow one another
 _FLAGS = ("contact", "is_grasped", "at_goal", "released_at_goal", "released_outside_goal", "subtask_done")
 _NAVIGATION = ("driven", "teleported")
@@ -94,11 +96,15 @@ class LongTask(Task):
     errands: ClassVar[tuple[Errand, ...]]
     opened: ClassVar[str] = ""  # what is open all the time
     labels = _LABELS
-    skills: ClassVar[tuple[str, ...]] = ("navigate", "pick", "place")
+    skills: ClassVar[Mapping[str, str]] = {name: SKILLS[name] for name in ("navigate", "pick", "place")}
     robots = ("fetch_mshab",)
     robot_control: ClassVar[Mapping[str, str]] = {"fetch_mshab": fetch_mshab.CONTROL}
     layouts = LAYOUTS
-    observations = STATE
+    observations = {
+        **STATE,
+        "object_size": SIZE,
+        "joints_from_rest": Quantity("m, rad", "joint", "torso, head, arm, less where they rest"),
+    }
     reward_max = 2.0
     reward_terms: ClassVar = {"progress": "the share of the subtasks that are done", "success": "1 in success"}
 
@@ -149,6 +155,7 @@ class LongTask(Task):
         each = [self.objects_of(k) for k in range(count)]
         names = list(dict.fromkeys(name for some in each for name in some))
         self._grips = Grips(home_objects(tuple(names)))
+        self._sizes = torch.tensor([one.size for one in home_objects(tuple(names))])
         self._which = [torch.tensor([names.index(name) for name in some]) for some in each]
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot, fingers=True)
@@ -396,11 +403,15 @@ class LongTask(Task):
 
     def observe(self, h: LongHandles) -> dict[str, dict[str, Tensor]]:
         root = h.robot.root_pose
-        picks = self._picks[h.subtask.value.long()]
-        goal = quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3])
-        thing, grasped = (self.of_target(h, each) for each in (self.poses(h), self.grasped(h)))
-        policy = numbers(h.robot, thing, torch.where(picks[:, None], 0.0, goal), grasped)
-        return {"policy": policy, "privileged": {}}
+        now, picks = h.subtask.value.long(), self._picks[h.subtask.value.long()]
+        to, held = self._doors.aims(h.doors, now, self.goal(h), self.of_target(h, self.grasped(h)))
+        goal = torch.where(picks[:, None], 0.0, quat_rotate_inv(root[:, 3:], to - root[:, :3]))
+        size = self._sizes[self.of_target(h, torch.stack([self._choice(h, k) for k in range(len(h.things))], 1))]
+        also = {"object_size": size, "joints_from_rest": self.seen(h).joints}
+        return {
+            "policy": numbers(h.robot, self.of_target(h, self.poses(h)), goal, held),
+            "privileged": {**also, **self._doors.told(h.doors, now, self.seen(h).base[:, 2])},
+        }
 
     def reward(self, h: LongHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         return {"progress": h.subtask.value * constant(1.0 / len(self._steps)), "success": ev["success"].float()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from manikin.errors import ConfigError
 from manikin.homes.objects import OBJECT_SETS
-from manikin.tasks.home.long.sequence import LongTask
-from manikin.tasks.home.long.steps import Errand
+from manikin.tasks.home.doors.mechanisms import MechanismTask
+from manikin.tasks.home.long.sequence import SKILLS, LongTask
+from manikin.tasks.home.long.steps import Errand, Step
 
 __all__ = ["SetTable"]
 
@@ -29,13 +31,25 @@ class SetTable(LongTask):
     id = "SetTable-v1"
     sequence = "set_table"
     errands = (Errand("drawer", "table", "drawer"), Errand("fridge", "table", "fridge"))
-    skills = ("navigate", "open", "pick", "place", "close")
+    skills = SKILLS
+    observations = {
+        **LongTask.observations,
+        **{name: MechanismTask.observations[name] for name in ("open_share", "opens_along")},
+    }
     horizon_s = 280.0  # 5600 control steps, all horizons together
     instruction = "set the table with the bowl from the drawer and the apple from the fridge"
 
     @dataclass(frozen=True)
     class Config(LongTask.Config):
         objects: tuple[str, ...] = OBJECT_SETS["set_table"].targets  # names of manikin.homes.objects, of each target
+
+    def steps(self) -> tuple[Step, ...]:
+        if len(self.config.objects) != len(self.errands):
+            raise ConfigError(
+                f"{self.id} has {len(self.errands)} objects, the first in the drawer and the second in the fridge, not "
+                f"{len(self.config.objects)}: {', '.join(self.config.objects) or 'none'}"
+            )
+        return super().steps()
 
     def objects_of(self, target: int) -> tuple[str, ...]:
         return (self.config.objects[target],)
