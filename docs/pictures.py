@@ -226,17 +226,17 @@ def touched(quick: bool) -> np.ndarray:
     return np.concatenate(shown, 1)
 
 
-def walking(quick: bool) -> np.ndarray:
-    """Eight moments of a second in which Go2 walks by the policy that comes along."""
-    env = make("TrackVelocity-v1", **PLAYED)
+def trained(task: str, camera: str, *, first: int, every: int, quick: bool) -> np.ndarray:
+    """Eight moments, ``every`` so many steps from the ``first`` on, of a task's policy that comes along."""
+    env = make(task, **PLAYED)
     seen, _ = env.reset(seed=[5])
-    policy = policy_maker("ppo-TrackVelocity-v1")(env)
+    policy = policy_maker(f"ppo-{task}")(env)
     policy.reset(torch.arange(1))
     shown, renderer = [], make_renderer(samples=3, shadows=True)
-    for step in range(1 if quick else 250):
-        if quick or (step >= 200 and step % 6 == 0 and len(shown) < 8):
+    for step in range(1 if quick else first + 8 * every):
+        if quick or (step >= first and (step - first) % every == 0):
             model, data = env.model_data(0)
-            shown.append(renderer.rgb(model, data, "human_camera", width=320, height=240))
+            shown.append(renderer.rgb(model, data, camera, width=320, height=240))
         seen = env.step(policy.act(seen, env.instruction)[:, 0])[0]
     renderer.close()
     env.close()
@@ -400,6 +400,7 @@ def main() -> None:
         "fidelity",
         "touch",
         "walking",
+        "turning",
         "families",
     )
     valid = (*task_ids(), *shown)
@@ -439,7 +440,11 @@ def main() -> None:
     if "touch" in options.names:
         write_png(options.out / "tactile-insert.png", touched(options.quick))
     if "walking" in options.names:
-        write_png(options.out / "walking.png", walking(options.quick))
+        picture = trained("TrackVelocity-v1", "human_camera", first=200, every=6, quick=options.quick)
+        write_png(options.out / "walking.png", picture)
+    if "turning" in options.names:
+        picture = trained("RotateInHand-v1", "base_camera", first=40, every=10, quick=options.quick)
+        write_png(options.out / "turning.png", picture)
     if "families" in options.names:
         for name, tasks in list(task_families().items())[:most]:
             write_png(options.out / "families" / f"{name}.png", family(tasks))

@@ -32,7 +32,6 @@ GPU = {  # what one would change, of tasks that are not solved
     "HopperHop-v1": "tens of millions of steps in minutes",
     "HumanoidRun-v1": "tens to hundreds of millions of steps in hours; 10 m/s is much even so",
     "ReorientCube-v1": "billions of steps, as published",
-    "RotateInHand-v1": "tens of millions of steps in minutes, not days",
     "TrackVelocityRough-v1": "tens of millions of steps on the height field in minutes, not days",
 }
 

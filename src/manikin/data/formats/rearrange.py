@@ -132,9 +132,8 @@ def parse_rearrange(raw: Any, where: str) -> RearrangeEpisode:
         for name in labels:
             if name not in raw["targets"]:
                 raise ValueError(f"no goal of {name!r}")
-        objects = tuple(
-            [(name.removesuffix(_SUFFIX), _of_object(pose, f"the pose of {name}")) for name, pose in raw["rigid_objs"]]
-        )
+        poses = [(name, _of_object(pose, f"the pose of {name}")) for name, pose in raw["rigid_objs"]]
+        objects = tuple([(name.removesuffix(_SUFFIX), pose) for name, pose in poses])
         goals = {name: _of_object(raw["targets"][name], f"the goal of {name}") for name in labels}
         joints = {
             name: {int(k): float(_finite(q, (), f"joint {k} of {name}")) for k, q in of.items()}

@@ -63,7 +63,7 @@ def test_the_order_and_the_horizons_are_those_of_the_rules() -> None:
 def test_options_that_are_not_there_are_named() -> None:
     with pytest.raises(ConfigError, match="1 to 5 targets, not 6"):
         TidyHouse({"targets": 6}, layout="apartment0").steps()
-    with pytest.raises(ConfigError, match="SetTable-v1 has 2 objects, .* not 1: 013_apple"):
+    with pytest.raises(ConfigError, match=r"SetTable-v1 has 2 objects, .* not 1: 013_apple"):
         SetTable({"objects": ("013_apple",)}, layout="apartment0").steps()
     with pytest.raises(UnknownNameError, match="driven"):
         TidyHouse({"navigation": "flown"}, layout="apartment0").steps()
