@@ -7,7 +7,8 @@ As published: an apartment with a fridge and a counter that open, 28 things on c
 the counter with torso 0.15 m up, 200 arm actions, two cameras of 128 x 128 with colour and depth, physics at 100 Hz and
 control at 20 Hz; one reset to warm up, then a reset and 200 steps are timed. What differs: the apartment is built-in,
 things are boxes of the size of groceries, and the actions are a sum of slow sines, as the published file is not at
-hand and these touch nothing but the counter. Head and torso get commands of zero, under which the torso rises. Every count of rows runs in a process of its own.
+hand and these touch nothing but the counter. Head and torso get commands of zero, under which the torso rises. Every
+count of rows runs in a process of its own.
 
 Each count runs three times: with pictures, without, and MuJoCo alone on the same model with the same controls
 (``raw``). ``memory`` is what one more row takes of the physics.

@@ -70,7 +70,7 @@ def test_a_file_that_was_changed_is_refused_wherever_it_is_named(tmp_path, monke
         policy_maker("ppo-PickCube-v2")
 
 
-def stopped(*_):
+def stopped(*_, **__):
     raise DataError("somebody stopped it")
 
 
@@ -88,7 +88,7 @@ def test_a_runs_policy_becomes_one_that_comes_along(tmp_path, monkeypatch, capsy
     assert "only a policy that manikin train makes again" in said and recipe.hash[:12] in said
     monkeypatch.setattr(recipes, "recipe_for", lambda algorithm, task: (recipe, True))
     with monkeypatch.context() as patched:
-        patched.setattr("manikin.cli.policies._evaluate", stopped)
+        patched.setattr("manikin.eval.evaluation.evaluate", stopped)
         assert main([*add, "--replace"]) == 2
     assert "somebody stopped it" in capsys.readouterr().err
     assert shipped_policies()["ppo-PullCube-v2"].read_bytes() == kept

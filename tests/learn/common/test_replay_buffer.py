@@ -9,7 +9,7 @@ import torch
 from manikin import make
 from manikin.errors import ConfigError
 from manikin.learn.common.data import replay as replay_module
-from manikin.learn.common.data.replay import Replay, free_memory, replay_bytes
+from manikin.learn.common.data.replay import Replay, free_memory, free_of_group, replay_bytes
 from manikin.learn.common.rollout import worth_after
 from manikin.learn.sac import SAC, Config
 
@@ -100,12 +100,12 @@ def test_memory_is_known_before_it_is_taken(monkeypatch):
 
 
 def test_a_container_has_what_its_limit_leaves(tmp_path):
-    assert replay_module._free_of_group(tmp_path) > 1 << 60  # no such group, as on other systems
+    assert free_of_group(tmp_path) > 1 << 60  # no such group, as on other systems
     (tmp_path / "memory.current").write_text("700\n")
     (tmp_path / "memory.stat").write_text("anon 400\nfile 300\nshmem 100\n")  # shared memory is not given back
     for limit, free in (("max", 1 << 62), ("1000", 1000 - 700 + 200), ("100", 0)):
         (tmp_path / "memory.max").write_text(f"{limit}\n")
-        assert replay_module._free_of_group(tmp_path) == free
+        assert free_of_group(tmp_path) == free
 
 
 def test_the_value_after_an_episode_counts_where_only_time_ran_out_and_by_option_at_success():

@@ -59,8 +59,8 @@ class MSHABExport(ManiSkillExport):
         lacking = set(NUMBERS) - set(env.task.observations)
         if lacking:
             raise ConfigError(
-                f"{header.task} is no subtask of MS-HAB: it does not observe {', '.join(sorted(lacking))}. Convert to "
-                "maniskill or lerobot"
+                f"{header.task} does not observe MS-HAB's 42 numbers: {', '.join(sorted(lacking))} are not there. "
+                "HomePick-v1, HomePlace-v1 and the long tasks of homes do; convert this one to maniskill or lerobot"
             )
         super().__init__(path, header, env)
         self._labels: Labels = env.task.labels

@@ -15,7 +15,7 @@ from manikin.errors import ConfigError
 from manikin.learn.common.rollout import flat_size
 from manikin.learn.common.tree import mapped, row_bytes
 
-__all__ = ["Replay", "drawn_together", "free_memory", "replay_bytes"]
+__all__ = ["Replay", "drawn_together", "free_memory", "free_of_group", "replay_bytes"]
 
 _KEPT = ("seen", "actions", "rewards", "following", "ended", "kept")
 _RESERVE = 0.9  # of the free memory, the share that a replay may take
@@ -233,10 +233,10 @@ def free_memory(device: torch.device) -> int:
     its limit leaves."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return min(_free_of_machine(), _free_of_group())
+    return min(_free_of_machine(), free_of_group())
 
 
-def _free_of_group(folder: Path = Path("/sys/fs/cgroup")) -> int:
+def free_of_group(folder: Path = Path("/sys/fs/cgroup")) -> int:
     """What the limit of this process's control group (version 2) leaves [bytes]: what containers are held to."""
     try:
         most, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
