@@ -96,6 +96,7 @@ PICTURES = {
         "tactile-insert",
         "tasks",
         "walking",
+        "turning",
     },
     "docs/headset.py": {"headset"},
     "docs/homes_sheet.py": {"homes", "homes-plans", "home-episodes"},
