@@ -7,9 +7,10 @@ import math
 import mujoco
 
 from manikin.scene.builder import SceneBuilder
+from manikin.scene.handles import Part
 from manikin.spec.camera import CameraSpec
 
-__all__ = ["HUMAN_FOVY", "View", "ground"]
+__all__ = ["HUMAN_FOVY", "View", "following", "ground"]
 
 View = tuple[tuple[float, float, float], tuple[float, float, float]]
 """Where a camera is and what it looks at [m]."""
@@ -43,3 +44,12 @@ def ground(b: SceneBuilder, *, height: float, base_camera: View, human_camera: V
         name="human_camera", pos=human_camera[0], target=human_camera[1], fovy=HUMAN_FOVY, width=512, height=512
     )
     b.camera(human)
+
+
+def following(b: SceneBuilder, view: View, *, fovy: float) -> Part:
+    """A mark that both cameras go along with: ``view`` [m] is from it, ``fovy`` [rad]. Whose task moves it."""
+    mark = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
+    for name, size in (("base_camera", 128), ("human_camera", 512)):
+        camera = CameraSpec(name=name, pos=view[0], target=view[1], fovy=fovy, width=size, height=size)
+        b.camera(camera, on=mark, replace=True)
+    return mark

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Event, Handles, Labels, Mode, Part, Physics, Quantity, Robot, SceneBuilder, Task, Variable
-from manikin.arenas.ground import ground
+from manikin.arenas.ground import following, ground
 from manikin.math import quat_rotate_inv
-from manikin.spec.camera import CameraSpec
 from manikin.toolkit import per_step, tolerance
 
 __all__ = ["GaitHandles", "GaitTask", "small_control"]
@@ -74,11 +73,7 @@ class GaitTask(Task):
     def scene(self, b: SceneBuilder) -> GaitHandles:
         ground(b, height=0.0, base_camera=(self.eye, self.focus), human_camera=(self.eye, self.focus))
         robot = b.robot()
-        view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
-        for name in ("base_camera", "human_camera"):
-            size = 512 if name == "human_camera" else 128
-            camera = CameraSpec(name=name, pos=self.eye, target=self.focus, fovy=self.fovy, width=size, height=size)
-            b.camera(camera, on=view, replace=True)
+        view = following(b, (self.eye, self.focus), fovy=self.fovy)
         return GaitHandles(robot=robot, well_for=b.variable("well_for"), pace=b.variable("pace"), view=view)
 
     def start(self, h: GaitHandles, ep: Episode) -> None:

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from manikin import Episode, Event, Handles, Labels, Mode, Part, Physics, Quantity, Robot, SceneBuilder, Task, Variable
-from manikin.arenas.ground import ground
+from manikin.arenas.ground import following, ground
 from manikin.errors import ConfigError
 from manikin.math import pose, quat_from_yaw, quat_rotate_inv
-from manikin.spec.camera import CameraSpec
 from manikin.spec.robot import Gains, RobotSpec
 from manikin.spec.vary import Uniform
 from manikin.toolkit import per_step
@@ -119,16 +118,9 @@ class LeggedTask(Task):
         trunks = {arm.links[0].name, max(arm.links, key=lambda link: link.mass).name}
         self._trunk = [1 + links.index(name) for name in links if name in trunks]
         self._height = arm.base_pos[2]
-        view = b.marker("view", size=(0.001,), rgba=(0.0, 0.0, 0.0, 0.0))
         away = 0.9 + 1.9 * self._height  # so that a dog and a human fill the picture
         eye, focus = (-away, -away, 0.6 * away + 0.1), (0.0, 0.0, 0.8 * self._height)
-        for name in ("base_camera", "human_camera"):
-            size = 512 if name == "human_camera" else 128
-            b.camera(
-                CameraSpec(name=name, pos=eye, target=focus, fovy=math.pi / 4, width=size, height=size),
-                on=view,
-                replace=True,
-            )
+        view = following(b, (eye, focus), fovy=math.pi / 4)
         return LeggedHandles(robot=robot, view=view, fell=b.variable("fell"))
 
     # ---- the start ---------------------------------------------------------------------------------------------------

@@ -154,8 +154,8 @@ class LongTask(Task):
         self._find_places(seen)
         each = [self.objects_of(k) for k in range(count)]
         names = list(dict.fromkeys(name for some in each for name in some))
-        self._grips = Grips(home_objects(tuple(names)))
-        self._sizes = torch.tensor([one.size for one in home_objects(tuple(names))])
+        objects = home_objects(tuple(names))
+        self._grips, self._sizes = Grips(objects), torch.tensor([one.size for one in objects])
         self._which = [torch.tensor([names.index(name) for name in some]) for some in each]
         robot = b.robot(pos=(0, 0, 0))
         needs_mobile(self.id, robot, fingers=True)
@@ -255,6 +255,10 @@ class LongTask(Task):
     def _choice(self, h: LongHandles, k: int) -> Tensor:
         """(n,) which of all objects the k-th target is."""
         return self._which[k][h.things[k].choice]
+
+    def _object(self, h: LongHandles) -> Tensor:
+        """(n,) which of all objects the rows' present subtask is about."""
+        return self.of_target(h, torch.stack([self._choice(h, k) for k in range(len(h.things))], 1))
 
     def _drawn(self, ep: Episode) -> Tensor:
         """(n, 2 T) numbers of the places where the targets lie, and of their goals; near an earlier one only where
@@ -403,11 +407,10 @@ class LongTask(Task):
 
     def observe(self, h: LongHandles) -> dict[str, dict[str, Tensor]]:
         root = h.robot.root_pose
-        now, picks = h.subtask.value.long(), self._picks[h.subtask.value.long()]
+        now = h.subtask.value.long()
         to, held = self._doors.aims(h.doors, now, self.goal(h), self.of_target(h, self.grasped(h)))
-        goal = torch.where(picks[:, None], 0.0, quat_rotate_inv(root[:, 3:], to - root[:, :3]))
-        size = self._sizes[self.of_target(h, torch.stack([self._choice(h, k) for k in range(len(h.things))], 1))]
-        also = {"object_size": size, "joints_from_rest": self.seen(h).joints}
+        goal = torch.where(self._picks[now][:, None], 0.0, quat_rotate_inv(root[:, 3:], to - root[:, :3]))
+        also = {"object_size": self._sizes[self._object(h)], "joints_from_rest": self.seen(h).joints}
         return {
             "policy": numbers(h.robot, self.of_target(h, self.poses(h)), goal, held),
             "privileged": {**also, **self._doors.told(h.doors, now, self.seen(h).base[:, 2])},
@@ -437,7 +440,7 @@ class LongTask(Task):
         )
         aside = rest.clone()  # so that a place that is only passed does not count as arrived
         aside[:, robot.groups["head"].start] += _ASIDE
-        choice = self.of_target(h, torch.stack([self._choice(h, k) for k in range(len(h.things))], 1))
+        choice = self._object(h)
         thing = self.of_target(h, self.poses(h))
         grip = self._grips.of(robot, choice, thing, facing)
         goal = self.of_target(h, h.goal.value)
