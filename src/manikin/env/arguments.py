@@ -86,13 +86,18 @@ def robots(task: type[Task] | Task, given: str | Sequence[str] | None) -> tuple[
 
 def _able(task: type[Task] | Task) -> list[str]:
     """Words of the robots that have what a task needs, and those that it is tested with: a hand on an arm is not
-    looked for. A gripper that it needs is put on every arm with a flange."""
+    looked for. A gripper that it needs is put on every arm with a flange. A task for several robots takes as many of
+    each."""
     if task.robots_named:
         return list(task.robots_named)
     held = next((f"+{what}" for what in task.robot_needs if what in grippers()), "")
     names = arms() if held or "arm" in task.robot_needs else every_robot()
     words = [f"{name}{held}" for name in names if not held or robot(name).arm.flange_body]
-    able = [word for word in words if all(_has(robot(word), what) for what in task.robot_needs)]
+    able = [
+        ",".join([word] * task.robot_count)
+        for word in words
+        if all(_has(robot(word), what) for what in task.robot_needs)
+    ]
     return [*able, *(word for word in task.robots if word not in able)]
 
 
@@ -110,8 +115,8 @@ def _has(selection: RobotSelection, what: str) -> bool:
         return bool(getattr(spec, what))
     if what == "servos that hold it up":
         return spec.stands
-    if what == "tool":
-        return bool(spec.tools)
+    if what in ("tool", "flange"):
+        return bool(spec.tools if what == "tool" else spec.flange_body)
     tools = [tool.gripper for tool in spec.tools.values()] if len(spec.tools) > 1 else [selection.gripper]
     hands = [hand for hand in tools if isinstance(hand, GripperSpec)]
     if what == "gripper":

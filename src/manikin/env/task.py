@@ -155,11 +155,11 @@ class Task:
         robots: robot words that the task is tested with; the first is the default.
         robot_count: how many robots it takes; ``scene`` calls ``b.robot`` that often. With several, name them
             ``robot0``, ``robot1``, and what each of them observes ``robot0_tcp_pose`` and so on.
-        robot_needs: what a robot must have for the task: "feet", "gripper", "tool", "measures_centre" or "servos that
-            hold it up"; so many of something ("2 feet", "7 joints"); a kind of base ("free base", "vertical base", or
-            "held base" for one that is fixed or drives); a link or keyframe ("link foot", "keyframe forward"); or a
-            group, tool or gripper of that name ("fingers", "left", "stick"). A robot without it is refused with the
-            names of those that have it.
+        robot_needs: what a robot must have for the task: "feet", "gripper", "tool", "flange", "measures_centre" or
+            "servos that hold it up"; so many of something ("2 feet", "7 joints"); a kind of base ("free base",
+            "vertical base", or "held base" for one that is fixed or drives); a link or keyframe ("link foot",
+            "keyframe forward"); or a group, tool or gripper of that name ("fingers", "left", "stick"). A robot without
+            it is refused with the names of those that have it.
         robots_named: the robot words that such an error names; () is all built-in ones that have what is needed. For a
             task that also needs to know its robot.
         robot_config: arm name -> Config fields that differ for it (a smaller robot gets smaller things).

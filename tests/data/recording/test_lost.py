@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import manikin.data.recording.merge
 import manikin.data.recording.write
 from manikin.cli import main
+from manikin.data.recording.durable import write_file
 from manikin.data.recording.format import parts_folder
 from manikin.data.recording.merge import merge_parts
 from manikin.data.recording.read import read_episodes
@@ -160,3 +163,15 @@ def test_collect_says_what_failed_and_where_the_episodes_are(
         assert len(episodes) == 4
     assert main([*WORDS, "--out", str(path), "--resume"]) == 0
     assert "run.h5 contains 6 episodes " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"seen", lambda path: path.write_bytes(b"seen")], ids=["bytes", "written"])
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path, content: Any) -> None:
+    """As root, ``--json /dev/stdout`` would replace the device for all programs."""
+    path, seen = tmp_path / "report.json", list[bytes]()
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: seen.append(path.read_bytes()), daemon=True)
+    reader.start()
+    write_file(path, content)
+    reader.join(20)
+    assert seen == [b"seen"] and path.is_fifo() and list(tmp_path.iterdir()) == [path]

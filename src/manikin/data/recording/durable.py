@@ -20,8 +20,12 @@ _TABLES = 4096, 65_536  # [bytes] that HDF5 keeps beside the values: of each dat
 def replace_file(path: Path, content: bytes | Callable[[Path], None]) -> None:
     """Write a file under a temporary name, sync it, and give it its name. Raises OSError and leaves nothing behind.
 
-    ``content`` is that of the file, or writes it to the path that it is given.
+    ``content`` is that of the file, or writes it to the path that it is given. What is no file, such as /dev/stdout, is
+    not replaced: it is written to.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        content(path) if callable(content) else path.write_bytes(content)
+        return
     temporary = path.with_suffix(".tmp")
     try:
         if callable(content):

@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -122,15 +123,16 @@ class Outlined(Drawing):
         low: float = -0.1  # [m] the drawing's middle is uniform between these, in x and y
         high: float = -0.08  # [m]
 
-    def strokes(self) -> list[Tensor]:
+    def strokes(self) -> list[np.ndarray]:
         """Points (k, 2) of the lines to draw, in order, in the drawing's own frame [m]."""
         raise NotImplementedError
 
     def scene(self, b: SceneBuilder) -> OutlinedHandles:
         strokes = self.strokes()
-        self._points = torch.cat(strokes)
-        self._check_room(float(self._points.norm(dim=1).max()))
-        self._check_time(sum(float(stroke.diff(dim=0).norm(dim=1).sum()) for stroke in strokes))
+        points = np.concatenate(strokes)
+        self._check_room(float(np.linalg.norm(points, axis=1).max()))
+        self._check_time(sum(float(np.linalg.norm(np.diff(stroke, axis=0), axis=1).sum()) for stroke in strokes))
+        self._points = torch.tensor(points, dtype=torch.float32)
         ends = torch.tensor([len(stroke) for stroke in strokes]).cumsum(0) - 1
         count = len(self._points)
         last = ends[torch.searchsorted(ends, torch.arange(count))]

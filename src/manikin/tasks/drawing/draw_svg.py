@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from manikin import Episode
 from manikin.assets.svg import read_svg, resampled
@@ -39,13 +38,12 @@ class DrawSVG(Outlined):
         spacing: float = 0.006  # [m] between points of the lines
         dots: int = 1000
 
-    def strokes(self) -> list[Tensor]:
+    def strokes(self) -> list[np.ndarray]:
         c = self.config
         for option in ("size", "spacing"):
             if getattr(c, option) <= 0:
                 raise ConfigError(f"option {option!r} of {self.id} must be positive, but it is {getattr(c, option)}")
-        lines = resampled(read_svg(c.file or Path(__file__).with_name("leaf.svg")), c.size, c.spacing)
-        return [torch.tensor(line, dtype=torch.float32) for line in lines]
+        return resampled(read_svg(c.file or Path(__file__).with_name("leaf.svg")), c.size, c.spacing)
 
     def start(self, h: OutlinedHandles, ep: Episode) -> None:
         super().start(h, ep)

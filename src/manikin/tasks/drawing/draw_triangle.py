@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from manikin import Episode
 from manikin.tasks.drawing.common import Outlined, OutlinedHandles
@@ -34,13 +34,13 @@ class DrawTriangle(Outlined):
         side: float = 0.3  # [m]
         side_points: int = 51  # of the outline, on each side, one of its ends included
 
-    def strokes(self) -> list[Tensor]:
+    def strokes(self) -> list[np.ndarray]:
         c = self.config
-        turn = torch.arange(4) * (2 * math.pi / 3)
+        turn = torch.arange(4, device="cpu") * (2 * math.pi / 3)
         corners = torch.stack([torch.cos(turn), torch.sin(turn)], 1) * (c.side / math.sqrt(3))
-        share = torch.arange(c.side_points)[:, None] / c.side_points
+        share = torch.arange(c.side_points, device="cpu")[:, None] / c.side_points
         sides = [torch.lerp(corners[k], corners[k + 1], share) for k in range(3)]
-        return [torch.cat(sides)]
+        return [torch.cat(sides).numpy()]
 
     def start(self, h: OutlinedHandles, ep: Episode) -> None:
         super().start(h, ep)

@@ -48,7 +48,7 @@ class TwoArmPegInHole(StagedTask):
     instruction = "put the peg through the hole in the plate"
     robot_count = 2
     robots = ("panda+none,panda+none", "baxter+none")
-    robot_needs = ("arm", "held base")
+    robot_needs = ("arm", "flange", "held base")
     reward_max = 5.0
     observations = {
         "robot0_tcp_pose": POSE,
