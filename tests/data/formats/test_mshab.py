@@ -121,6 +121,25 @@ def test_what_is_written_has_the_published_layout(recording: Path, tmp_path: Pat
     assert [len(one) for one in back] == [told["elapsed_steps"] for told in about["episodes"]]
 
 
+def test_open_is_written_with_the_published_state(tmp_path: Path, capsys: Any) -> None:
+    words = ["collect", "HomeOpen-v1", "--episodes", "2", "--num-envs", "2", "--horizon", "5", "--policy", "random"]
+    seen = ["--observe", "state_dict", "--num-envs", "2"]
+    for name, config in (("own", "mechanism=drawer"), ("shown", "published_state=true")):
+        file = tmp_path / f"{name}.h5"
+        assert main([*words, "--config", config, "--out", str(file)]) == 0
+        made = main(["convert", str(file), str(tmp_path / f"{name}-all.h5"), "--to", "mshab", *seen])
+        assert made == (0 if name == "shown" else 2)
+    told = " ".join(capsys.readouterr().err.split())
+    assert "HomeOpen-v1 does not observe MS-HAB's 42 numbers: joints, object_from_base" in told
+    assert "with --config published_state=true" in told
+    for episode in read_mshab(tmp_path / "shown-all.h5"):
+        for name, (shape, kind) in LAYOUT.items():
+            if name.startswith("obs/") and "sensor" not in name:
+                value = episode.observations[name[4:]]
+                assert value.shape == (6, *shape) and value.dtype == kind
+        assert episode.observations["extra/goal_pos_wrt_base"].any(1).all()  # the handle
+
+
 def test_other_tasks_and_other_observations_are_refused(recording: Path, tmp_path: Path, capsys: Any) -> None:
     other = tmp_path / "cube.h5"
     words = ["collect", "PickCube-v2", "--episodes", "1", "--num-envs", "1", "--horizon", "3", "--policy", "random"]

@@ -20,6 +20,7 @@ from manikin.homes.starts import Touching
 from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots import robot
+from manikin.robots.fetch_mshab import QPOS
 from manikin.tasks.home.doors.fronts import fronts
 
 WARP = find_spec("mujoco_warp") is not None
@@ -275,6 +276,30 @@ def test_both_devices_agree() -> None:
         for group in one:
             for name, value in one[group].items():
                 assert torch.allclose(value, other[group][name].cpu(), atol=3e-3), name
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_published_state_is_ms_habs_42_numbers(task: str) -> None:
+    """By option. The physics, the reward and what else is observed are the same."""
+    own, published = made(task, 1, 2), made(task, 1, 2, config={"published_state": True})
+    action = torch.rand(2, 13, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    for env in (own, published):
+        env.reset(seed=[3, 4])
+    (mine, reward, *_), (theirs, same, *_) = (env.step(action) for env in (own, published))
+    assert torch.equal(reward, same)
+    seen, names = theirs["policy"], list(published.task.observations)[:6]
+    assert [name for name in seen if name in names] == names and sum(seen[name][0].numel() for name in names) == 42
+    for row in range(2):
+        model, data = published.world.data(row)
+        joints = [model.joint(f"robot/{name}") for name in QPOS[3:]]
+        assert seen["joints"][row].tolist() == pytest.approx([data.qpos[j.qposadr[0]] for j in joints], abs=1e-5)
+        assert seen["joint_speeds"][row].tolist() == pytest.approx([data.qvel[j.dofadr[0]] for j in joints], abs=1e-5)
+    assert not seen["object_from_base"].any()  # nothing is in the drawer, or in the fridge
+    for name in ("tcp_from_base", "goal_from_base", "is_grasped"):
+        assert torch.equal(seen[name], mine["policy"][name])
+    assert all(torch.equal(theirs["privileged"][name], value) for name, value in mine["privileged"].items())
+    own.close()
+    published.close()
 
 
 def test_bad_input_is_named() -> None:

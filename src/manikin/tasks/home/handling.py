@@ -1,4 +1,4 @@
-"""What Pick and Place share: an apartment, Fetch, an object, how they begin, and MS-HAB's 42 numbers."""
+"""What Pick and Place share: an apartment, Fetch, an object, and how they begin."""
 
 from __future__ import annotations
 
@@ -26,30 +26,21 @@ from manikin.math import (
     quat_conj,
     quat_from_yaw,
     quat_mul,
-    quat_rotate_inv,
     quat_to_yaw,
 )
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.fronts import KINDS
 from manikin.tasks.home.doors.inside import open_up, places_in
 from manikin.tasks.home.labels import subtask_labels
+from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips, ObjectPlaces, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.tasks.home.ways import stacked
-from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press, tool_from_base
+from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press
 
-__all__ = ["STATE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "half_ready", "numbers"]
+__all__ = ["SIZE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "half_ready"]
 
-STATE: Mapping[str, Quantity] = {
-    "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
-    "joint_speeds": Quantity("m/s, rad/s", "joint", "likewise"),
-    "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
-    "object_from_base": Quantity("m, quaternion wxyz", "base"),
-    "goal_from_base": Quantity("m", "base", "0 without a goal"),
-    "is_grasped": Quantity("0 or 1"),
-}
-"""MS-HAB's 42 numbers, in their order."""
 SIZE = Quantity("m", "object", "of the box around it")
 _TRIES = 6  # of noise on the base's place; the last has none
 _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which slips when it is turned fast
@@ -211,10 +202,9 @@ class HandlingTask(Task):
 
     def state(self, h: HandlingHandles, goal: Tensor | None = None) -> dict[str, dict[str, Tensor]]:
         """MS-HAB's 42 numbers, with a goal (n, 3) in the world, and what else a policy is told by option."""
-        root = h.robot.root_pose
-        from_base = torch.zeros(h.n, 3) if goal is None else quat_rotate_inv(root[:, 3:], goal - root[:, :3])
+        to = None if goal is None else goal_from_base(h.robot, goal)
         told = {"object_size": self._sizes[h.thing.choice]} if self.config.size_seen else {}
-        return {"policy": numbers(h.robot, h.thing.pose, from_base, h.grasp.value), "privileged": told}
+        return {"policy": numbers(h.robot, h.thing.pose, to, h.grasp.value), "privileged": told}
 
     # ---- what experts share ------------------------------------------------------------------------------------------
 
@@ -231,19 +221,6 @@ class HandlingTask(Task):
             rest = h.robot.keyframe("rest")
             joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
         return drive("drive", paths, joints, gripper), paths[:, -1]
-
-
-def numbers(robot: Robot, thing: Tensor, goal_from_base: Tensor, grasped: Tensor) -> dict[str, Tensor]:
-    """MS-HAB's 42 numbers of objects at poses (n, 7) in the world, with goals (n, 3) in the frame of the base."""
-    order = [robot.joints.index(name) for name in fetch_mshab.QPOS[3:]]
-    return {
-        "joints": torch.stack([robot.qpos[:, k] for k in order], 1),
-        "joint_speeds": torch.stack([robot.qvel[:, k] for k in order], 1),
-        "tcp_from_base": tool_from_base(robot),
-        "object_from_base": pose_mul(pose_inv(robot.root_pose), thing),
-        "goal_from_base": goal_from_base,
-        "is_grasped": grasped,
-    }
 
 
 def drive(name: str, paths: Tensor, joints: Tensor, gripper: float) -> Waypoint:

@@ -159,6 +159,13 @@ def test_what_is_opened_or_closed_is_what_the_object_is_in(task, where, episodes
     assert len(there) == len(episode.objects) - taken
     names = [t.props[int(t.choice[0])].name for t in there]
     assert names == [one.name for one in episode.objects[int(taken) :]]
+    shown = made(kind, 1, config={"published_state": True}).parts([0])[0].env
+    seen = shown.task.observe(shown.h)["policy"]["object_from_base"][0].numpy()
+    data = shown.world.data(0)[1]
+    mine = next(one for one in episode.targets if where in episode.objects[one.object].receptacle)
+    base, spot = data.body("robot/base_link"), np.array(episode.objects[mine.object].pose[:3])
+    wanted = np.zeros(3) if taken else base.xmat.reshape(3, 3).T @ (spot - base.xpos)
+    np.testing.assert_allclose(seen[:3], wanted, atol=2e-3)
     if where == "drawer":
         assert front.link == episode.objects[0].receptacle.rpartition("/")[2]
         run = run_episodes(env, ExpertPolicy(env), range(1))

@@ -15,13 +15,14 @@ from manikin.errors import UnknownNameError
 from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.starts import Touching
-from manikin.math import atan2, norm, quat_rotate_inv, yaw_rotate
+from manikin.math import atan2, norm, yaw_rotate
 from manikin.rng import EpisodeRng
 from manikin.robots import fetch_mshab
 from manikin.sim.device import on_host
 from manikin.spec.robot import GripperSpec, RobotSpec
 from manikin.tasks.home.doors.fronts import KINDS, Fronts, fronts
 from manikin.tasks.home.labels import subtask_labels
+from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
@@ -30,6 +31,10 @@ from manikin.toolkit import chosen, constant, per_step, press, tool_from_base
 __all__ = ["MechanismHandles", "MechanismTask", "mechanism_handles"]
 
 _TRIES = 128  # starts that are tried of each drawer and door
+_TOLD = {
+    "open_share": Quantity("1", note="of the joint's range"),
+    "opens_along": Quantity("1", "base", "the way that the handle goes when it is opened"),
+}  # beside what policies see
 T = TypeVar("T", Tensor, dict[str, Tensor])
 
 
@@ -88,8 +93,7 @@ class MechanismTask(Task):
         "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
         "goal_from_base": Quantity("m", "base", "the handle"),
         "is_grasped": Quantity("0 or 1", note="the drawer or the door"),
-        "open_share": Quantity("1", note="of the joint's range"),
-        "opens_along": Quantity("1", "base", "the way that the handle goes when it is opened"),
+        **_TOLD,
     }
 
     @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class MechanismTask(Task):
         mechanism: str = "drawer"  # or fridge, or either
         force_limit: float = 10000.0  # [N] added up over control steps, below which contacts must stay; as published
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+        published_state: bool = False  # MS-HAB's 42 numbers are observed, with fingers and 0 for an object
 
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
@@ -104,6 +109,8 @@ class MechanismTask(Task):
         if self.config.mechanism in KINDS:
             told = self.instruction.replace("the drawer or the fridge", f"the {self.config.mechanism}")
             self.instruction = told  # type: ignore[misc]  # of this one, not of its class
+        if self.config.published_state:
+            self.observations = {**STATE, **_TOLD}  # type: ignore[misc]  # likewise
 
     def scene(self, b: SceneBuilder) -> MechanismHandles:
         word = self.config.mechanism
@@ -112,7 +119,7 @@ class MechanismTask(Task):
         self._kinds = KINDS if word == "either" else (word,)
         self._fronts = found = fronts(self.layout, self._kinds)
         robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot)
+        needs_mobile(self.id, robot, fingers=self.config.published_state)
         home = furnish(b, home_of(self.layout))
         with on_host(torch.zeros(0).device):  # another world tries them, on the host
             starts = _starts(self.layout, self._kinds, self.subtask, b.robots[0])
@@ -219,19 +226,27 @@ class MechanismTask(Task):
         }
 
     def observe(self, h: MechanismHandles) -> dict[str, dict[str, Tensor]]:
-        seen, joint, root = self.seen(h), self.joint(h), h.robot.root_pose
-        policy = {
-            "joints_from_rest": seen.joints,
-            "joint_speeds": seen.joint_speeds,
-            "tcp_from_base": tool_from_base(h.robot),
-            "goal_from_base": quat_rotate_inv(root[:, 3:], joint.handle - root[:, :3]),
-            "is_grasped": seen.grasped,
-        }
+        seen, joint = self.seen(h), self.joint(h)
+        goal = goal_from_base(h.robot, joint.handle)
+        if self.config.published_state:
+            policy = numbers(h.robot, self.thing(h), goal, seen.grasped)
+        else:
+            policy = {
+                "joints_from_rest": seen.joints,
+                "joint_speeds": seen.joint_speeds,
+                "tcp_from_base": tool_from_base(h.robot),
+                "goal_from_base": goal,
+                "is_grasped": seen.grasped,
+            }
         along = yaw_rotate(self.opens_along(h), -seen.base[:, 2])
         return {
             "policy": policy,
             "privileged": {"open_share": joint.share(joint.q)[:, None], "opens_along": along},
         }
+
+    def thing(self, h: MechanismHandles) -> Tensor | None:
+        """(n, 7) pose in the world of what is in the drawer or the fridge, of MS-HAB's numbers; None without one."""
+        return None
 
     def landmarks(self, h: MechanismHandles) -> dict[str, Tensor]:
         return {"handle": self.joint(h).handle}

@@ -19,15 +19,16 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.objects import OBJECT_SETS, home_objects
-from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw, quat_rotate_inv
+from manikin.math import atan2, norm, pose, pose_inv, pose_mul, quat_from_yaw
 from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
-from manikin.tasks.home.handling import SIZE, STATE, back, drive, half_ready, numbers
+from manikin.tasks.home.handling import SIZE, back, drive, half_ready
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import LongPlaces, long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
+from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
 from manikin.tasks.home.place import placing
@@ -406,10 +407,9 @@ class LongTask(Task):
         }
 
     def observe(self, h: LongHandles) -> dict[str, dict[str, Tensor]]:
-        root = h.robot.root_pose
         now = h.subtask.value.long()
         to, held = self._doors.aims(h.doors, now, self.goal(h), self.of_target(h, self.grasped(h)))
-        goal = torch.where(self._picks[now][:, None], 0.0, quat_rotate_inv(root[:, 3:], to - root[:, :3]))
+        goal = torch.where(self._picks[now][:, None], 0.0, goal_from_base(h.robot, to))
         also = {"object_size": self._sizes[self._object(h)], "joints_from_rest": self.seen(h).joints}
         return {
             "policy": numbers(h.robot, self.of_target(h, self.poses(h)), goal, held),

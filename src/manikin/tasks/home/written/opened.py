@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import torch
+from torch import Tensor
+
 from manikin import Episode, SceneBuilder
 from manikin.errors import ConfigError
 from manikin.tasks.home.doors.close import HomeClose
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.written.told import Part, Told
+from manikin.toolkit import chosen
 
 __all__ = ["WrittenClose", "WrittenMechanism", "WrittenOpen"]
 
@@ -27,9 +31,15 @@ class WrittenMechanism(MechanismTask):
         parts = self.written[self.layout]
         self._told = Told(parts, len(self.layouts))
         things = super().scene(b)
-        out = self.subtask == "close" and self.config.mechanism == "drawer"
-        self._told.declare(b, things, None if out else [part.episode.objects for part in parts])
+        self._out = self.subtask == "close" and self.config.mechanism == "drawer"
+        self._told.declare(b, things, None if self._out else [part.episode.objects for part in parts])
+        self._which = torch.tensor([part.episode.targets[part.targets[0]].object for part in parts])
         return things
+
+    def thing(self, h: MechanismHandles) -> Tensor | None:
+        if self._out:
+            return None
+        return chosen([one.pose for one in h["clutter"].things], self._which[h["episode"].value.long()])
 
     def start(self, h: MechanismHandles, ep: Episode) -> None:
         super().start(h, ep)
