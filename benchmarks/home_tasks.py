@@ -4,6 +4,7 @@
     python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 24 --navigation teleported
     python benchmarks/home_tasks.py --task TidyHouse-v1 --seeds 63 --navigation teleported --replicacad
     python benchmarks/home_tasks.py --seeds 32 --navigation teleported --written train
+    python benchmarks/home_tasks.py --seeds 32 --navigation teleported --simplified
     python benchmarks/home_tasks.py --film tidy.mp4 --navigation teleported    # one episode, and tidy.png, a strip
     python benchmarks/home_tasks.py --task SetTable-v1 --film table.mp4
 
@@ -11,7 +12,8 @@ An episode ends with the first subtask that fails. Progressive completion after 
 did the first k. The optimistic bound is the product of the rates of the kinds of subtasks. Beside it stands the product
 of the rates that MS-HAB published. ``--replicacad`` plays in the scenes of ``benchmarks/home_scenes.py`` in place of
 the built-in apartments; it needs MANIKIN_DATA/replicacad. ``--written`` plays the generator's episodes of a split, with
-all objects; a seed is then an episode's number. The file is written after every apartment; a run that was
+all objects; a seed is then an episode's number. ``--simplified`` plays MS-HAB's simplified tasks: without a limit of
+force, and anywhere on a goal's surface is at the goal. The file is written after every apartment; a run that was
 stopped goes on where it was.
 """
 
@@ -48,6 +50,7 @@ from manikin.tasks.home.scene import LAYOUTS
 from manikin.tasks.home.written import in_episodes
 
 OUT = Path(__file__).parent / "results" / "home_tasks.json"
+SIMPLIFIED = {"force_limit": 1e9, "goal_shape": "zone"}
 EVERY = 3  # control steps of a picture of the film, which is so many times faster
 # RL-Per, training scenes, teleported; derived from Table 1
 PUBLISHED = {"TidyHouse-v1": 0.0449, "PrepareGroceries-v1": 0.0644, "SetTable-v1": 0.1919}
@@ -61,7 +64,8 @@ def play(task: str | type[Task], seeds: list[int], config: dict[str, Any], polic
     actor = policy_maker(policy)(env)
     actor.reset(torch.arange(n))
     kinds = [step.kind for step in env.parts()[0].env.task.steps()]
-    trackers = {kind: Tracker(subtask_labels(kind), n) for kind in set(kinds)}
+    labels = {kind: subtask_labels(kind, force_limit=config.get("force_limit")) for kind in set(kinds)}
+    trackers = {kind: Tracker(one, n) for kind, one in labels.items()}
     told: list[list[dict[str, Any]]] = [[] for _ in seeds]
     running, steps = np.ones(n, bool), np.zeros(n, int)
     while running.any():
@@ -75,7 +79,7 @@ def play(task: str | type[Task], seeds: list[int], config: dict[str, Any], polic
             trackers[kind].step(np.array([row]), flags)
             failed = bool(info["fail"][row] | truncated[row])
             if flags["subtask_done"][row] or failed:
-                mode = subtask_labels(kind).label(trackers[kind].story(row))
+                mode = labels[kind].label(trackers[kind].story(row))
                 told[row].append({"kind": kind, "mode": mode, "steps": int(steps[row]), "done": not failed})
                 trackers[kind].reset([row])
                 steps[row] = 0
@@ -161,28 +165,31 @@ def main() -> None:
     parser.add_argument("--policy", default="expert", help="or a file skills.toml")
     parser.add_argument("--replicacad", action="store_true", help="in scenes of ReplicaCAD")
     parser.add_argument("--written", choices=SPLITS, help="the generator's episodes of this split")
+    parser.add_argument("--simplified", action="store_true", help="no limit of force, and zones as goals")
     parser.add_argument("--film", type=Path, help="write a film of the first seed to this file, and count nothing")
     parser.add_argument("--seed", type=int, default=0, help="of the film")
     args = parsed(parser, OUT)
+    options = {"targets": args.targets, **(SIMPLIFIED if args.simplified else {})}
     if args.film is not None:
         shown: str | type[Task] = args.task[0]
         if args.written:
             kind = task_class(args.task[0])
             shown = in_episodes(kind, generate(kind.sequence, [args.seed], split=args.written))
-        film(shown, args.seed, {"navigation": args.navigation[0], "targets": args.targets}, args.policy, args.film)
+        film(shown, args.seed, {"navigation": args.navigation[0], **options}, args.policy, args.film)
         return
     if args.quick:
-        args.seeds, args.navigation, args.targets = 1, ["teleported"], 1
+        args.seeds, args.navigation, options["targets"] = 1, ["teleported"], 1
     torch.set_num_threads(1)
     found = json.loads(args.out.read_text()) if args.out.exists() else {}
     found |= {"command": "python benchmarks/home_tasks.py", "versions": versions()}
     found["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     for task in args.task:
         for navigation in args.navigation:
-            name = f"{task}, {navigation}, {args.policy}" + (f", {args.targets} targets" if args.targets else "")
-            name += ", replicacad" * args.replicacad + (f", written {args.written}" if args.written else "")
+            words = [task, navigation, args.policy, *([f"{n} targets"] if (n := options["targets"]) else [])]
+            words += [word for word in ("replicacad", "simplified") if getattr(args, word)]
+            name = ", ".join([*words, *([f"written {args.written}"] if args.written else [])])
             entry = found.setdefault("entries", {}).setdefault(name, {})
-            episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, "targets": args.targets}
+            episodes, config = entry.setdefault("by_seed", {}), {"navigation": navigation, **options}
             for alone, seeds in groups(task, args):
                 waiting = {seed: str(number) for seed, number in seeds.items() if str(number) not in episodes}
                 if not waiting:

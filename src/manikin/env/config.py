@@ -23,6 +23,8 @@ _NOT_NEGATIVE = re.compile(
 
 _LISTS = {"tuple[str, ...]": "a name", "tuple[float, ...]": 0.0, "tuple[int, ...]": 0}
 """An item of a list by its type, for those that are empty by default."""
+_OR_NONE = {"float | None": 1.0}
+"""A value by its type, for those that are None by default."""
 
 
 def check_options(config: Any, task: str) -> None:
@@ -36,6 +38,10 @@ def check_options(config: Any, task: str) -> None:
         value, default = getattr(config, field.name), field.default
         if default == () and (kind_of := _LISTS.get(str(field.type))) is not None:
             default = (kind_of,)  # an empty one does not show of what kind the others are
+        if default is None and (other := _OR_NONE.get(str(field.type))) is not None:
+            if value is None:
+                continue
+            default = other
         least = 0.0 if _NOT_NEGATIVE.search(field.name) else -math.inf
         if not _fits(value, default, least, "..." in str(field.type)):
             kind = f"like {default!r}" if default is not dataclasses.MISSING else "finite"

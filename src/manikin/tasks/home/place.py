@@ -14,7 +14,7 @@ from manikin.math import norm, pose, pose_mul
 from manikin.tasks.home.from_front import stowing
 from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back, brought
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.predicates import COMMON, Goal, at_goal, succeeds
+from manikin.tasks.home.predicates import COMMON, SHAPES, Goal, at_goal, succeeds
 from manikin.tasks.home.rewards import place_terms
 from manikin.tasks.home.rules import RULES
 from manikin.toolkit import above, constant, per_step
@@ -23,7 +23,6 @@ __all__ = ["HomePlace", "placing"]
 
 _OVER = 0.1  # [m] above the goal, and above where the object was let go
 _ABOVE = 0.004  # [m] it is let go so far above the surface
-_SHAPES = ("sphere", "cylinder", "zone")
 
 
 @dataclass
@@ -72,8 +71,8 @@ class HomePlace(HandlingTask):
         force_limit: float = RULES["place"].force_limit  # [N] added up over steps; contacts must stay below
 
     def scene(self, b: SceneBuilder) -> HomePlaceHandles:
-        if self.config.goal_shape not in _SHAPES:
-            raise UnknownNameError("goal_shape", self.config.goal_shape, _SHAPES)
+        if self.config.goal_shape not in SHAPES:
+            raise UnknownNameError("goal_shape", self.config.goal_shape, SHAPES)
         things = self.furnished(b)
         return HomePlaceHandles(
             **vars(things),

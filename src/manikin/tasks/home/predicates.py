@@ -16,6 +16,7 @@ from manikin.toolkit import constant
 
 __all__ = [
     "COMMON",
+    "SHAPES",
     "Goal",
     "Joint",
     "Seen",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 COMMON = Common()
+SHAPES = ("sphere", "cylinder", "zone")
+"""Of goals, see :func:`at_goal`."""
 _REST = Constant((COMMON.rest,))
 
 

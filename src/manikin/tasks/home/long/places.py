@@ -34,6 +34,7 @@ class LongPlaces:
     Attributes:
         names: G words: names of receptacles, ``drawer``, ``fridge``, ``handle/drawer`` and ``handle/fridge``.
         points: (G, 3) [m].
+        corners: (G, 4, 2) [m] of the surface on which each is, in order; all 0 before a handle.
         rooms: O times where the robot can drive.
         stands: O times, of each place (k, 3) x, y [m] and yaw [rad] where it is in reach from above, and likewise from
             the front; none where the state leaves none.
@@ -43,6 +44,7 @@ class LongPlaces:
 
     names: tuple[str, ...]
     points: np.ndarray
+    corners: np.ndarray
     rooms: tuple[ObjectPlaces | Room, ...]
     stands: tuple[tuple[tuple[np.ndarray, np.ndarray], ...], ...]
     starts: np.ndarray
@@ -118,10 +120,11 @@ def long_places(layout: str, states: tuple[str, ...], kinds: tuple[str, ...]) ->
             near = np.unique(one.stands[k].astype(float), axis=0)
             here.append((near, near if _inner(key[0]) else from_front(rooms[o], key[0], one.points[k, :2], ahead)))
         stands.append(tuple(here))
-    points = [next(one.points[k] for found in each if key in found for one, k in [found[key]]) for key in keys]
+    first = [next(found[key] for found in each if key in found) for key in keys]
     return LongPlaces(
         names=tuple(key[0] for key in keys),
-        points=np.array(points),
+        points=np.array([one.points[k] for one, k in first]),
+        corners=np.array([one.corners[k] for one, k in first]),
         rooms=tuple(rooms),
         stands=tuple(stands),
         starts=starts,

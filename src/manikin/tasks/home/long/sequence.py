@@ -25,6 +25,7 @@ from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
 from manikin.tasks.home.handling import SIZE, back, drive, half_ready
+from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import LongPlaces, long_places
 from manikin.tasks.home.long.steps import Errand, Step, steps_of
@@ -32,7 +33,7 @@ from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips, places
 from manikin.tasks.home.pick import picking
 from manikin.tasks.home.place import placing
-from manikin.tasks.home.predicates import COMMON, Goal, Seen, at_goal, succeeds
+from manikin.tasks.home.predicates import COMMON, SHAPES, Goal, Seen, at_goal, succeeds
 from manikin.tasks.home.rules import RULES, SEQUENCES
 from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.toolkit import above, chosen, constant, fingers_touch, full_turn, per_step, press
@@ -116,22 +117,34 @@ class LongTask(Task):
         arm_counts: bool = True  # whether Navigate asks for an arm at rest; the published evaluation does not
         navigation: str = "driven"  # or teleported: without Navigate; the robot is put where each subtask may begin
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+        goal_shape: str = "sphere"  # of each object's goal: sphere, cylinder, or zone: anywhere on the surface
+        force_limit: float | None = None  # [N] of each subtask but Navigate, which has none; None for the published
 
     def steps(self) -> tuple[Step, ...]:
         """The subtasks in their order.
 
         Raises:
-            ConfigError: there are not so many targets.
+            ConfigError: there are not so many targets; the limit of force is none.
+            UnknownNameError: another word for the navigation or the shape of goals.
         """
         if self.config.navigation not in _NAVIGATION:
             raise UnknownNameError("navigation", self.config.navigation, _NAVIGATION)
+        if self.config.goal_shape not in SHAPES:
+            raise UnknownNameError("goal_shape", self.config.goal_shape, SHAPES)
         count, wanted = len(self.errands), self.config.targets or len(self.errands)
         if not 1 <= wanted <= count:
             raise ConfigError(f"{self.id} has 1 to {count} targets, not {wanted}")
         found = steps_of(SEQUENCES[self.sequence], self.errands[:wanted], self.opened)
         if self.config.navigation == "teleported":
             found = tuple(step for step in found if step.kind != "navigate")
+        for kind in dict.fromkeys(step.kind for step in found):
+            subtask_labels(kind, force_limit=self.force_limit(kind))  # which refuse what is no limit
         return found
+
+    def force_limit(self, kind: str) -> float:
+        """[N] of a kind of subtask, added up over its control steps."""
+        own, published = self.config.force_limit, RULES[kind].force_limit
+        return published if own is None or kind == "navigate" else float(own)
 
     def objects_of(self, target: int) -> tuple[str, ...]:
         """Names of the objects of which a target is one."""
@@ -146,7 +159,7 @@ class LongTask(Task):
         self._to_goal = torch.tensor([s.to_goal or s.kind == "place" for s in seen])
         self._picks = torch.tensor([s.kind == "pick" for s in seen])
         self._horizon = torch.tensor([RULES[s.kind].horizon for s in seen])
-        self._limit = torch.tensor([RULES[s.kind].force_limit for s in seen])
+        self._limit = torch.tensor([self.force_limit(s.kind) for s in seen])
         before = [steps[:k] for k in range(len(seen))]
         placed = [[any(s.kind == "place" and s.target == k for s in some) for k in range(count)] for some in before]
         self._placed = torch.tensor(placed)  # (subtasks + 1, targets)
@@ -194,7 +207,8 @@ class LongTask(Task):
         states = tuple(dict.fromkeys(s.opened for s in seen))
         kinds = tuple(dict.fromkeys(kind for one in errands for kind in (one.start, one.goal)))
         self._places = found = self.find_places(states, kinds)
-        self._points, self._starts = torch.tensor(found.points), torch.tensor(found.starts)
+        arrays = (found.points, found.corners, found.starts)
+        self._points, self._corners, self._starts = map(torch.tensor, arrays)
         self._state = torch.tensor([states.index(s.opened) for s in seen])
         self._handle = torch.tensor([found.handle(s.door, states.index(s.opened)) if s.door else -1 for s in seen])
         fronts = [one.from_front for one in errands]
@@ -327,7 +341,8 @@ class LongTask(Task):
 
     def done(self, h: LongHandles, seen: Seen) -> Tensor:
         """(n,) bool: the present subtask's conditions hold."""
-        goal, arm = Goal(self.goal(h)), self.config.arm_counts
+        c = self.config
+        goal = Goal(self.goal(h), self._corners[self.place_number(h)] if c.goal_shape == "zone" else None)
         each = [
             succeeds(
                 kind,
@@ -335,17 +350,26 @@ class LongTask(Task):
                 goal,
                 joint=self._doors.joint(h.doors, door) if door else None,
                 carrying=carrying,
-                arm_counts=arm,
+                shape=c.goal_shape,
+                force_limit=self.force_limit(kind),
+                arm_counts=c.arm_counts,
             )
             for kind, carrying, door in self._conditions
         ]
         return chosen(each, self._condition[h.subtask.value.long()])
 
+    def _there(self, h: LongHandles) -> Tensor:
+        """(n, targets) bool: the objects are at their goals."""
+        shape = self.config.goal_shape
+        corners = self._corners[h.goal_place.value.long().flatten()] if shape == "zone" else None
+        goal = Goal(h.goal.value.flatten(0, 1), corners)
+        return at_goal(self.poses(h)[..., :3].flatten(0, 1), goal, shape).view(h.n, -1)
+
     def advance(self, h: LongHandles) -> None:
         press(h.pressed, h.robot)
         now, row, seen = h.subtask.value.long(), torch.arange(h.n), self.seen(h)
         h.steps.set(h.steps.value + 1)
-        there = at_goal(self.poses(h)[..., :3].flatten(0, 1), Goal(h.goal.value.flatten(0, 1))).view(h.n, -1)
+        there = self._there(h)
         undone = (self._placed[now] & ~there).any(1)
         running = (now < len(self._steps)) & (h.failed.value == 0)
         on = running & self.done(h, seen) & ~undone

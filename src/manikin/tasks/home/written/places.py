@@ -108,18 +108,19 @@ def long_written(layout: str, states: tuple[str, ...], places: Sequence[Place]) 
     ahead = one_front(layout, "fridge").yaw + math.pi
     starts = np.full((len(states), count, most, 2), np.nan, np.float32)
     none = (np.zeros((0, 3)), np.zeros((0, 3)))
-    stands = [[none] * count for _ in states]
+    stands, corners = [[none] * count for _ in states], np.zeros((count, 4, 2), np.float32)
     for o, room in enumerate(rooms):
         for g, spot in enumerate(spots[o]):
             if spot is None:
                 continue
-            starts[o, g] = np.resize(spot.starts, (most, 2))
+            starts[o, g], corners[g] = np.resize(spot.starts, (most, 2)), spot.corners
             near = np.unique(spot.stands, axis=0)
             opens = g >= len(places) or places[g].behind
             stands[o][g] = near, near if opens else from_front(room, spot.name, spot.point[:2], ahead)
     return LongPlaces(
         names=(*(place.behind or place.receptacle for place in places), *(spot.name for _, spot in handles)),
         points=np.array([*(place.point for place in places), *(spot.point for _, spot in handles)], np.float32),
+        corners=corners,
         rooms=rooms,
         stands=tuple(map(tuple, stands)),
         starts=starts,
