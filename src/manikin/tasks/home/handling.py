@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +39,18 @@ from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press
 
-__all__ = ["SIZE", "HandlingHandles", "HandlingTask", "back", "brought", "drive", "half_ready"]
+__all__ = [
+    "HELD_ANGLE",
+    "SIZE",
+    "HandlingHandles",
+    "HandlingTask",
+    "back",
+    "brought",
+    "drive",
+    "fitting",
+    "half_ready",
+    "held_in",
+]
 
 SIZE = Quantity("m", "object", "of the box around it")
 _TRIES = 6  # of noise on the base's place; the last has none
@@ -47,7 +58,8 @@ _TURN, _CARRIES = 2.5, 1.5  # [rad/s] of the base; with something in hand, which
 _LOW = 0.45  # [m] below this height of a place the arm, which is slow, goes down on the way
 _HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, rad] of torso and arm then
 _WRIST = -2, 1.8  # number among all joints, and [rad], of the wrist while it drives to what is taken from the front
-_HELD_ANGLE = math.degrees(COMMON.grasp_angle)
+HELD_ANGLE = math.degrees(COMMON.grasp_angle)
+"""[degrees] of a finger's force from the way that it opens, where it holds something."""
 _WHERE = ("open", *KINDS)
 
 
@@ -110,7 +122,7 @@ class HandlingTask(Task):
             robot=robot,
             home=home,
             thing=thing,
-            grasp=b.grasp(robot, thing, min_force=COMMON.grasp_force, max_angle=_HELD_ANGLE),
+            grasp=b.grasp(robot, thing, min_force=COMMON.grasp_force, max_angle=HELD_ANGLE),
             place=b.variable("place"),
             begun=b.variable("begun", (3,)),
             pressed=b.variable("pressed"),
@@ -139,12 +151,7 @@ class HandlingTask(Task):
         """
         if self.config.where not in _WHERE:
             raise UnknownNameError("where", self.config.where, _WHERE)
-        fitting = FROM_FRONT if self.from_front else tuple(HOME_OBJECTS)
-        names = self.config.objects or [name for name in OBJECT_SETS["tidy_house"].targets if name in fitting]
-        wide = [name for name in names if name in HOME_OBJECTS and name not in fitting]
-        if wide:
-            raise ConfigError(f"{wide[0]} is too wide to be taken from the front; in the fridge can be {fitting}")
-        return tuple(names)
+        return fitting(self.config.where, self.config.objects)
 
     # ---- how an episode begins ---------------------------------------------------------------------------------------
 
@@ -221,6 +228,26 @@ class HandlingTask(Task):
             rest = h.robot.keyframe("rest")
             joints = torch.where(low, torch.cat([rest[:-8], _HALFWAY.like(rest)]), rest)
         return drive("drive", paths, joints, gripper), paths[:, -1]
+
+
+def fitting(where: str, objects: Sequence[str]) -> tuple[str, ...]:
+    """Names of objects that can be handled where they lie: ``open``, in the ``drawer`` or in the ``fridge``; these, or
+    without any those of TidyHouse.
+
+    Raises:
+        ConfigError: one is too wide to be taken there.
+    """
+    fit = FROM_FRONT if where == "fridge" else tuple(HOME_OBJECTS)
+    names = objects or [name for name in OBJECT_SETS["tidy_house"].targets if name in fit]
+    wide = [name for name in names if name in HOME_OBJECTS and name not in fit]
+    if wide:
+        raise ConfigError(f"{wide[0]} is too wide to be taken from the front; in the fridge can be {fit}")
+    return tuple(names)
+
+
+def held_in(robot: Robot, grips: Grips, choice: Tensor, tool: Tensor, *, from_front: bool) -> Tensor:
+    """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds, as it takes them."""
+    return grips.held_from_front(choice, tool) if from_front else grips.held(robot, choice, tool)
 
 
 def drive(name: str, paths: Tensor, joints: Tensor, gripper: float) -> Waypoint:

@@ -4,26 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from manikin import Episode, Handles, Marker, Quantity, Robot, SceneBuilder, Task, Variable, Waypoint
+from manikin import (
+    Episode,
+    Grasp,
+    Handles,
+    Marker,
+    Quantity,
+    Robot,
+    SceneBuilder,
+    Task,
+    Variable,
+    VariantPart,
+    Waypoint,
+)
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
-from manikin.math import atan2, quat_rotate_inv, yaw_rotate
+from manikin.homes.objects import home_objects
+from manikin.math import pose_mul, quat_rotate_inv, yaw_rotate
 from manikin.robots import fetch_mshab
+from manikin.tasks.home.doors.destinations import Destinations, destinations
+from manikin.tasks.home.doors.fronts import KINDS
+from manikin.tasks.home.doors.inside import open_up
+from manikin.tasks.home.doors.mechanisms import MechanismHandles
+from manikin.tasks.home.handling import HELD_ANGLE, fitting, held_in
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.predicates import Goal, Seen, is_facing, is_near, succeeds
+from manikin.tasks.home.long.doors import Doors
+from manikin.tasks.home.long.steps import Step
+from manikin.tasks.home.objects_at import Grips
+from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
-from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see, spots
+from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, see, spots
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import per_step, press, tool_from_base
 
 __all__ = ["HomeNavigate"]
+
+_BEFORE = ("pick", "place", "open", "close")
+_WHERE = ("open", *KINDS)
 
 
 @dataclass
@@ -35,6 +60,9 @@ class HomeNavigateHandles(Handles):
     marker: Marker
     target: Variable  # number of the goal
     pressed: Variable  # [N] added up over control steps
+    things: list[VariantPart]  # what is carried, if anything is
+    grasps: list[Grasp]  # of it
+    doors: dict[str, MechanismHandles]  # of the drawer or the fridge, if it is gone to
 
 
 class HomeNavigate(Task):
@@ -46,8 +74,10 @@ class HomeNavigate(Task):
     robot stands still.
 
     After MS-HAB's Navigate, whose numbers are in ``manikin.tasks.home.rules``. The robot starts anywhere that it can
-    drive from, as in TidyHouse. Nothing is carried. MS-HAB's evaluation of whole sequences leaves the arm out, as
-    ``arm_counts=False`` does here. There are 500 control steps.
+    drive from, as in TidyHouse. The option ``before`` says which subtask follows, and so where it leads: before Place
+    it carries an object, which it has to hold at the end; before Open and Close it has to stand in the box before the
+    drawer or the fridge. MS-HAB's evaluation of whole sequences leaves the arm out, as ``arm_counts=False`` does here.
+    There are 500 control steps.
     """
 
     id = "HomeNavigate-v1"
@@ -79,31 +109,94 @@ class HomeNavigate(Task):
     class Config:
         arm_counts: bool = True  # whether success asks for an arm at rest
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+        before: str = "pick"  # the subtask that follows: pick, place, open or close; before place it carries an object
+        where: str = "open"  # that is about: open surfaces, the drawer, or the fridge, which is open unless before open
+        objects: tuple[str, ...] = ()  # names of what is carried; by default those of TidyHouse that fit there
+
+    def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
+        super().__init__(config, arm=arm, layout=layout)
+        c = self.config
+        for name, word, words in (("before", c.before, _BEFORE), ("where", c.where, _WHERE)):
+            if word not in words:
+                raise UnknownNameError(f"{name} of {self.id}", word, words)
+        self.carrying, self.door = c.before == "place", c.where if c.before in ("open", "close") else ""
+        if self.door == "open":
+            raise ConfigError(f"before {c.before} {self.id} leads to a door: say where='drawer' or where='fridge'")
+        if c.objects and not self.carrying:
+            raise ConfigError(f"{self.id} carries objects before place alone, not before {c.before}")
+        if self.carrying:
+            self.instruction = "bring the object to the marked place and face it"  # type: ignore[misc]  # of this one
+            held = {"hold": "2 while the object is held, and drive only then"}
+            self.reward_terms = {**self.reward_terms, **held}  # type: ignore[misc]  # likewise
+        elif self.door:
+            self.instruction = f"drive to the {self.door} and face it"  # type: ignore[misc]  # likewise
 
     def scene(self, b: SceneBuilder) -> HomeNavigateHandles:
-        self._spots = found = spots(self.layout)
-        arrays = (found.starts, found.goals, found.stands, found.ways)
-        self._starts, self._goals, self._stands, self._ways = map(torch.tensor, arrays)
+        c = self.config
+        self._opened = "" if c.where == "open" or c.before == "open" else c.where
+        self._spots = found = self.find_goals()
+        arrays = (found.starts, found.goals, found.ways)
+        self._starts, self._goals, self._ways = map(torch.tensor, arrays)
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.ways.shape[1:]) - 1
         robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot)
+        needs_mobile(self.id, robot, fingers=self.carrying)
+        home = furnish(b, home_of(self.layout))
+        self._doors = Doors(self.layout, [Step("navigate", 0, door=self.door, opened=self._opened)])
+        things = [self._carried(b)] if self.carrying else []
         return HomeNavigateHandles(
             robot=robot,
-            home=furnish(b, home_of(self.layout)),
+            home=home,
             marker=b.marker("goal_marker", size=(0.15,), rgba=(0.1, 0.8, 0.2, 0.5)),
             target=b.variable("target"),
             pressed=b.variable("pressed"),
+            things=things,
+            grasps=[b.grasp(robot, one, min_force=COMMON.grasp_force, max_angle=HELD_ANGLE) for one in things],
+            doors=self._doors.declare(b, robot, home),
         )
 
+    def _carried(self, b: SceneBuilder) -> VariantPart:
+        """The object in the hand."""
+        objects = home_objects(self.names())
+        self._grips = Grips(objects)
+        return b.mesh("object", choice=[one.prop for one in objects])
+
+    def names(self) -> tuple[str, ...]:
+        """Of the objects that are carried, in the order in which the object's choice counts them. Raises as those of
+        HomePlace."""
+        return fitting(self.config.where, self.config.objects)
+
+    def find_goals(self) -> Spots | Destinations:
+        """The goals of this layout."""
+        c = self.config
+        if (c.before, c.where) == ("pick", "open"):
+            return spots(self.layout)
+        return destinations(self.layout, c.before, c.where)
+
+    def goal_number(self, h: HomeNavigateHandles, ep: Episode) -> Tensor:
+        """(n,) int64 which of them it is."""
+        return ep.rng.integers("goal", 0, len(self._goals))
+
     def start(self, h: HomeNavigateHandles, ep: Episode) -> None:
-        goals, starts = self._goals, self._starts
-        number = ep.rng.integers("goal", 0, len(goals))
+        if self._opened:
+            open_up(h.home, self.layout, self._opened)
+        starts, number = self._starts, self.goal_number(h, ep)
         h.target.set(number.float())
-        h.marker.set_pose(goals[number])
+        h.marker.set_pose(self._goals[number])
         place = starts[number, ep.rng.integers("base/place", 0, starts.shape[1])]
         yaw = ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
-        h.robot.set_qpos(about_rest(h.robot, ep, torch.cat([place, yaw[:, None]], 1)), opening=0.3)
+        joints = about_rest(h.robot, ep, torch.cat([place, yaw[:, None]], 1))
+        opening = self.take(h, joints) if self.carrying else 0.3
+        h.robot.set_qpos(joints, opening=opening)
+
+    def take(self, h: HomeNavigateHandles, joints: Tensor) -> Tensor:
+        """Put the object into the hand of a robot at these joints (n, joints); (n,) how far that is open then."""
+        (thing,), grips = h.things, self._grips
+        tool = torch.cat(h.robot.solver.chain.fk(joints.double()), 1).float()
+        tool = pose_mul(h.robot.base_pose.expand_as(tool), tool)
+        pose = held_in(h.robot, grips, thing.choice, tool, from_front=self.config.where == "fridge")
+        thing.set_pose(pose[:, :3], pose[:, 3:])
+        return grips.opening(h.robot, thing.choice)
 
     def advance(self, h: HomeNavigateHandles) -> None:
         press(h.pressed, h.robot)
@@ -111,18 +204,25 @@ class HomeNavigate(Task):
     @per_step
     def seen(self, h: HomeNavigateHandles) -> Seen:
         """What conditions and rewards ask of the rows."""
-        goal = self.goal(h)
-        return see(h.robot, goal, torch.zeros(h.n, dtype=torch.bool), h.pressed.value, both_ways=self.config.both_ways)
+        grasped = h.grasps[0].value if self.carrying else torch.zeros(h.n, dtype=torch.bool)
+        return see(h.robot, self.goal(h), grasped, h.pressed.value, both_ways=self.config.both_ways)
 
     def goal(self, h: HomeNavigateHandles) -> Tensor:
-        """(n, 3) [m]."""
-        return self._goals[h.target.value.long()]
+        """(n, 3) [m]; of a drawer the handle, of a fridge where that stands, at the height of its handle."""
+        place = self._goals[h.target.value.long()]
+        return self._doors.goal(h.doors, torch.zeros(h.n, dtype=torch.int64), place) if self.door else place
+
+    def joint(self, h: HomeNavigateHandles) -> Joint | None:
+        """The drawer or the fridge that is gone to, if one is."""
+        return self._doors.joint(h.doors, self.door) if self.door else None
 
     def evaluate(self, h: HomeNavigateHandles) -> dict[str, Tensor]:
-        c, seen, goal = self.config, self.seen(h), self.goal(h)
+        seen, goal, joint = self.seen(h), self.goal(h), self.joint(h)
+        arm = self.config.arm_counts
+        done = succeeds("navigate", seen, Goal(goal), joint=joint, carrying=self.carrying, arm_counts=arm)
         return {
-            "success": succeeds("navigate", seen, Goal(goal), arm_counts=c.arm_counts),
-            "is_near": is_near(seen, goal),
+            "success": done,
+            "is_near": is_near(seen, goal, joint),
             "is_facing": is_facing(seen.base, goal),
             "is_still": seen.still,
             "is_grasped": seen.grasped,
@@ -153,20 +253,13 @@ class HomeNavigate(Task):
     def reward(self, h: HomeNavigateHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         seen = self.seen(h)
         forward = yaw_rotate(seen.base_speeds[:, :2], -seen.base[:, 2])[:, 0]
-        return navigate_terms(seen, self.goal(h), self.way(h), forward)
+        goal, joint = self.goal(h), self.joint(h)
+        return navigate_terms(seen, goal, self.way(h), forward, joint=joint, carrying=self.carrying)
 
     def expert(self, h: HomeNavigateHandles) -> list[Waypoint]:
-        """Along the shortest way to where it stands before the goal, the arm at rest."""
-        stands = self._stands[h.target.value.long()]
-        base, space = self.seen(h).base, self._spots.space
-        found = []
-        for start, stand in zip(base.numpy(force=True), stands.numpy(force=True), strict=True):
-            corners = torch.tensor(space.path(start[:2], stand[:2]), dtype=torch.float32)[1:]
-            before = torch.cat([torch.tensor(start[None, :2]), corners[:-1]])
-            ahead = corners - before
-            yaws = atan2(ahead[:, 1], ahead[:, 0])
-            yaws[-1] = float(stand[2])
-            found.append(torch.cat([corners, yaws[:, None]], 1).numpy(force=True))
+        """Along a short way to where it stands before the goal, the arm at rest."""
+        numbers, bases = h.target.value.long().tolist(), self.seen(h).base.numpy(force=True)
+        found = [self._spots.path(number, base) for number, base in zip(numbers, bases, strict=True)]
         paths, _ = stacked(found)
         rest = h.robot.keyframe("rest").expand(h.n, -1)
         return [

@@ -12,7 +12,7 @@ from manikin import Episode, Marker, Robot, SceneBuilder, Variable, Waypoint
 from manikin.errors import UnknownNameError
 from manikin.math import norm, pose, pose_mul
 from manikin.tasks.home.from_front import stowing
-from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back, brought
+from manikin.tasks.home.handling import HandlingHandles, HandlingTask, back, brought, held_in
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import COMMON, SHAPES, Goal, at_goal, succeeds
 from manikin.tasks.home.rewards import place_terms
@@ -89,7 +89,7 @@ class HomePlace(HandlingTask):
         h.marker.set_pose(goal)
         tool = torch.cat(h.robot.solver.chain.fk(joints.double()), 1).float()
         tool = pose_mul(h.robot.base_pose.expand_as(tool), tool)
-        thing = grips.held_from_front(choice, tool) if self.from_front else grips.held(h.robot, choice, tool)
+        thing = held_in(h.robot, grips, choice, tool, from_front=self.from_front)
         h.thing.set_pose(thing[:, :3], thing[:, 3:])
         h.robot.set_qpos(joints, opening=grips.opening(h.robot, choice))
 

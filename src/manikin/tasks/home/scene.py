@@ -20,7 +20,7 @@ from manikin.errors import AssetError, ConfigError, SceneError, UnknownNameError
 from manikin.homes import VARIATIONS, Apartment, FreeSpace, free_space, replicacad
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
-from manikin.math import quat_to_yaw
+from manikin.math import atan2, quat_to_yaw
 from manikin.robots import fetch_mshab
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON, Seen
@@ -33,6 +33,7 @@ __all__ = [
     "Spots",
     "Surface",
     "about_rest",
+    "filled",
     "in_apartments",
     "made_by_caller",
     "needs_mobile",
@@ -79,6 +80,15 @@ class Spots:
     ways: np.ndarray
     names: tuple[str, ...]
 
+    def path(self, number: int, base: np.ndarray) -> np.ndarray:
+        """(k, 3) x, y [m] and yaw [rad] of the shortest way from a base (3,) to where it stands before a goal."""
+        stand = self.stands[number]
+        corners = torch.tensor(self.space.path(base[:2], stand[:2]), dtype=torch.float32)[1:]
+        ahead = corners - torch.cat([torch.tensor(base[None, :2]), corners[:-1]])
+        yaws = atan2(ahead[:, 1], ahead[:, 0])
+        yaws[-1] = float(stand[2])
+        return torch.cat([corners, yaws[:, None]], 1).numpy(force=True)
+
 
 @functools.lru_cache(maxsize=2 * VARIATIONS)
 def spots(layout: str) -> Spots:
@@ -103,7 +113,7 @@ def spots(layout: str) -> Spots:
         names.append(surface.name)
     if not goals:
         raise SceneError(f"in {home.name} there is no place before any surface where the robot could stand")
-    ways = np.stack([_ways(space, np.array(stand[:2])) for stand in stands])
+    ways = np.stack([filled(space.ways(np.array(stand[:2]))) for stand in stands])
     room = middles[roomy]
     far = [room[np.linalg.norm(room - goal[:2], axis=1) > COMMON.near + 2 * CELL] for goal in goals]
     most = max(map(len, far))
@@ -186,11 +196,10 @@ def yaw_of(quat: Sequence[float]) -> float:
     return math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
 
-def _ways(space: FreeSpace, goal: np.ndarray) -> np.ndarray:
-    """(nx, ny) [m] to drive to a goal; from where nothing leads there, what it is from the nearest cell."""
+def filled(ways: np.ndarray) -> np.ndarray:
+    """(nx, ny) [m] lengths of ways; from where none leads, what it is from the nearest cell."""
     from scipy import ndimage
 
-    ways = space.ways(goal)
     near = ndimage.distance_transform_edt(~np.isfinite(ways), return_distances=False, return_indices=True)
     return np.asarray(ways[tuple(near)])
 
