@@ -45,9 +45,10 @@ from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, s
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import per_step, press, tool_from_base
 
-__all__ = ["HomeNavigate"]
+__all__ = ["BEFORE", "HomeNavigate", "HomeNavigateHandles"]
 
-_BEFORE = ("pick", "place", "open", "close")
+BEFORE = ("pick", "place", "open", "close")
+"""Subtasks that follow Navigate."""
 _WHERE = ("open", *KINDS)
 
 
@@ -116,7 +117,7 @@ class HomeNavigate(Task):
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         c = self.config
-        for name, word, words in (("before", c.before, _BEFORE), ("where", c.where, _WHERE)):
+        for name, word, words in (("before", c.before, BEFORE), ("where", c.where, _WHERE)):
             if word not in words:
                 raise UnknownNameError(f"{name} of {self.id}", word, words)
         self.carrying, self.door = c.before == "place", c.where if c.before in ("open", "close") else ""

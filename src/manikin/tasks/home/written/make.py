@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import make_dataclass
 from typing import Any
 
@@ -15,11 +15,13 @@ from manikin.tasks.home.doors.fronts import KINDS, behind
 from manikin.tasks.home.doors.mechanisms import MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.sequence import LongTask
+from manikin.tasks.home.navigate import BEFORE, HomeNavigate
 from manikin.tasks.home.pick import HomePick
 from manikin.tasks.home.place import HomePlace
 from manikin.tasks.home.scene import made_by_caller
 from manikin.tasks.home.written.handled import WrittenPick, WrittenPlace
 from manikin.tasks.home.written.long import WrittenLong
+from manikin.tasks.home.written.navigated import WrittenNavigate
 from manikin.tasks.home.written.opened import WrittenClose, WrittenOpen
 from manikin.tasks.home.written.places import layout_of
 from manikin.tasks.home.written.told import Part
@@ -31,42 +33,54 @@ _KINDS: dict[type[Task], type[Task]] = {
     HomePlace: WrittenPlace,
     HomeOpen: WrittenOpen,
     HomeClose: WrittenClose,
+    HomeNavigate: WrittenNavigate,
 }
 _WHERE = ("open", *KINDS)
 
 
-def in_episodes(task: type[Task], episodes: Iterable[HomeEpisode], *, where: str = "open") -> type[Task]:
+def in_episodes(
+    task: type[Task], episodes: Iterable[HomeEpisode], *, where: str = "open", before: str = "pick"
+) -> type[Task]:
     """A task of this family in written episodes: their apartments, all of their objects, and their goals.
 
     A long task plays whole episodes. ``HomePick`` and ``HomePlace`` are about each of their targets: those that lie, or
     are brought, ``where`` it is said; ``HomeOpen`` and ``HomeClose`` about the drawer or the fridge in which each lies.
+    ``HomeNavigate`` leads to what the subtask that it comes ``before`` is about, which is all that is open then.
     With L layouts, which are the apartments in the order of the episodes, seed s is episode ``s // L`` of layout
     ``s % L``, counted round and round. What else is drawn is drawn as ever: where the robot starts, and its joints.
 
     Args:
-        task: ``TidyHouse``, ``PrepareGroceries``, ``SetTable``, ``HomePick``, ``HomePlace``, ``HomeOpen`` or
-            ``HomeClose``.
+        task: ``TidyHouse``, ``PrepareGroceries``, ``SetTable``, ``HomePick``, ``HomePlace``, ``HomeOpen``,
+            ``HomeClose`` or ``HomeNavigate``.
         episodes: generated, or of a file (:func:`manikin.data.formats.homes.home_episodes`).
         where: of subtasks: on ``open`` surfaces, in the ``drawer``, in the ``fridge``.
+        before: of ``HomeNavigate``: ``pick``, ``place``, ``open`` or ``close``.
 
     The class belongs to the file or module that calls this, so that commands take it from there (``my_tasks.py``).
 
     Raises:
         ConfigError: another task; no episodes; an episode of another long task, or whose targets lie or are to be
             elsewhere than the task has them.
-        UnknownNameError: another word for ``where``; an apartment, a receptacle or an object that is not there.
+        UnknownNameError: another word for ``where`` or ``before``; an apartment, a receptacle or an object that is
+            not there.
         AssetError: an episode is in ReplicaCAD, which is not there.
     """
     if where not in _WHERE:
         raise UnknownNameError("where", where, _WHERE)
+    if before not in BEFORE:
+        raise UnknownNameError("before", before, BEFORE)
+    drives = task is HomeNavigate
+    if before != "pick" and not drives:
+        raise ConfigError(f"before= is for HomeNavigate; {task.id} is about one subtask or all")
     found = list(episodes)
     if not found:
         raise ConfigError(f"{task.id} needs at least one episode")
     home_objects(tuple(dict.fromkeys(lying.name for one in found for lying in one.objects)))
-    about, end = dict[str, Any](), int(task is HomePlace)  # which end of an object's way a subtask is about
+    # which end of an object's way a subtask is about
+    about, end = dict[str, Any](), int(task is HomePlace or (drives and before == "place"))
     if task in _KINDS:
         kind, opens = _KINDS[task], issubclass(task, MechanismTask)
-        if opens and where not in KINDS:
+        if (opens or before in ("open", "close")) and where not in KINDS:
             raise ConfigError(f"{task.id} is about the drawer or the fridge: say where='drawer' or where='fridge'")
         parts = [
             Part(one, (k,))
@@ -77,7 +91,8 @@ def in_episodes(task: type[Task], episodes: Iterable[HomeEpisode], *, where: str
         if not parts:
             verb = ("lies", "is to be put")[end]
             raise ConfigError(f"in none of the {len(found)} episodes an object {verb} where={where!r}")
-        about["Config"] = _config(task.Config, "mechanism" if opens else "where", where)
+        defaults = {"mechanism" if opens else "where": where, **({"before": before} if drives else {})}
+        about["Config"] = _config(task.Config, defaults)
     elif issubclass(task, LongTask):
         if where != "open":
             raise ConfigError(f"{task.id} plays whole episodes; where= is for the subtasks")
@@ -99,9 +114,10 @@ def _ends(episode: HomeEpisode) -> list[tuple[str, str]]:
     return [(episode.objects[one.object].receptacle, one.receptacle) for one in episode.targets]
 
 
-def _config(base: Any, name: str, default: str) -> Any:
-    """A task's options with another default for one of them."""
-    return make_dataclass("Config", [(name, str, default)], bases=(base,), frozen=True)
+def _config(base: Any, defaults: Mapping[str, str]) -> Any:
+    """A task's options with other defaults for some of them."""
+    fields = [(name, str, default) for name, default in defaults.items()]
+    return make_dataclass("Config", fields, bases=(base,), frozen=True)
 
 
 def _whole(task: type[LongTask], episode: HomeEpisode) -> Part:
