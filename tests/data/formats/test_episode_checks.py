@@ -75,6 +75,15 @@ def lies_on(name: str, place: str) -> Change:
     return change
 
 
+def starts_on(handle: str, link: int | None) -> Change:
+    """What the bowl is said to lie in, which is a drawer."""
+
+    def change(raw: Raw, _: Apartment) -> None:
+        raw["target_receptacles"][0] = [handle, link]
+
+    return change
+
+
 def words(**more: Any) -> Change:
     return lambda raw, home: raw.update(more)
 
@@ -100,6 +109,10 @@ def door_at(value: float) -> Change:
         (words(start_position=[0.0, 3.0, 0.0]), SceneError, r"the robot's start at .* 3\.00 m from the floor"),
         (door_at(99.0), SceneError, r"fridge_:0000 is at 99 rad; its joint top_door goes from 0\.000 to 1\.900 rad"),
         (door_at(-0.5), SceneError, "fridge_:0000 is at -0.5 rad; its joint top_door goes from"),
+        (starts_on("oven_:0000", None), UnknownNameError, r"furniture of apartment\d 'oven_:0000'.*counter_:0000"),
+        (starts_on("counter_:0000", 99), UnknownNameError, r"link of counter_:0000 '99'.*\(\w+\)"),
+        (starts_on("counter_:0000", None), UnknownNameError, "link of counter_:0000 'None'"),
+        (starts_on("table_:0000", None), SceneError, rf"target {BOWL} .* no receptacle of table_:0000: table/top \("),
         (lies_on(BOWL, "stage|x"), UnknownNameError, "furniture of apartment.* 'stage'.*counter_:0000"),
         (lies_on(BOWL, "table_:0000|lid"), UnknownNameError, f"receptacle of table_:0000 for {BOWL} 'lid'.*Valid: top"),
         (lies_on(BOWL, "lid"), UnknownNameError, rf"receptacle of apartment\d for {BOWL} 'lid'.*Valid: .*seat"),
@@ -188,15 +201,25 @@ def test_a_goal_behind_a_wall_is_out_of_reach() -> None:
     check_episode(parse_rearrange(raw(0.3), "near"), home)
 
 
+def on_the_table(raw: Raw, _: Apartment) -> None:
+    """Both objects lie at their goals, which are there."""
+    names = [name for name, _ in raw["rigid_objs"]]
+    for name, goal in raw["targets"].items():
+        raw["rigid_objs"][names.index(f"{name.partition('_:')[0]}.object_config.json")][1] = goal
+    raw["target_receptacles"] = raw["goal_receptacles"]
+
+
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("change", "said"),
     [
-        ({"goal_receptacles": []}, "episode 0 lacks goal_receptacles, of which plans are made"),
-        ({"target_receptacles": [["table_:0000", None]] * 2}, f"{BOWL} lies in nothing that opens, and set_table"),
+        (words(goal_receptacles=[]), "episode 0 lacks goal_receptacles, of which plans are made"),
+        (on_the_table, f"{BOWL} lies in nothing that opens, and set_table"),
     ],
 )  # fmt: skip
-def test_plans_need_what_files_may_leave_out(right: tuple[Raw, Apartment], changes: Raw, said: str) -> None:
-    episode = parse_rearrange({**right[0], **changes}, "changed")
+def test_plans_need_what_files_may_leave_out(right: tuple[Raw, Apartment], change: Change, said: str) -> None:
+    raw = copy.deepcopy(right[0])
+    change(raw, right[1])
+    episode = parse_rearrange(raw, "changed")
     with pytest.raises(DataError, match=said):
         subtask_plans("set_table", "train", [episode], home_of)
 

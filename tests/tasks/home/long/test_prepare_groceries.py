@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import manikin
+from manikin.errors import ConfigError
 from manikin.homes import apartment
 from manikin.homes.objects import HOME_OBJECTS
 from manikin.math import quat_rotate
@@ -40,6 +41,27 @@ def in_fridge(pos: torch.Tensor) -> torch.Tensor:
     middle, (_, box) = torch.tensor(home.middle("fridge/middle")[:3]), home.receptacle("fridge/middle")
     x, y, z = box.half
     return ((pos.double() - middle).abs() < torch.tensor([y, x, z + 1e-3])).all(1)  # it faces along y
+
+
+@pytest.mark.parametrize(
+    ("task", "objects"),
+    [
+        ("PrepareGroceries-v1", ("003_cracker_box", "002_master_chef_can")),
+        ("SetTable-v1", ("024_bowl", "002_master_chef_can")),  # the second is in the fridge
+    ],
+)
+def test_what_is_too_wide_for_the_fridge_is_named_as_by_pick(task: str, objects: tuple[str, ...]) -> None:
+    wide = HOME_OBJECTS[objects[1]]
+    assert min(wide.size[:2]) > 0.1, "the gripper opens 10 cm"
+    with pytest.raises(ConfigError) as alone:
+        manikin.make("HomePick-v1", config={"where": "fridge", "objects": objects[1:]})
+    with pytest.raises(ConfigError, match="002_master_chef_can is too wide to be taken from the front") as e:
+        manikin.make(task, config={"objects": objects})
+    assert str(e.value) == str(alone.value)
+
+
+def test_on_a_table_it_may_be_as_wide_as_it_is() -> None:
+    manikin.make("TidyHouse-v1", config={"objects": ("002_master_chef_can",), "targets": 1}).close()
 
 
 def test_two_lie_in_the_fridge_and_the_third_goes_there(env: Any) -> None:

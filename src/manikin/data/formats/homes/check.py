@@ -22,7 +22,7 @@ from manikin.homes.objects import home_objects
 __all__ = ["check_episode", "joints_in", "nearest_receptacle"]
 
 _NEAR = NEAR + 2 * CELL  # [m] what lies at the end of the generator's reach is rounded into another cell of the map
-_ON = 0.15  # [m] of a goal from the box that it is in or on: files have an object's middle, or the frame of its scan
+_ON = 0.15  # [m] of a target or a goal from the box that it is in or on: files have a middle, or the frame of a scan
 _FLOOR = 0.5  # [m] from the floor, at which a robot may start: files have the height of a navigation mesh
 _BEYOND = 0.05  # of its range that a joint may be beyond: a file says what is meant of furniture that is scaled here
 _Joints = dict[str, dict[str, float]]
@@ -43,8 +43,9 @@ def check_episode(episode: RearrangeEpisode, home: Apartment) -> None:
             is.
         DataError: it says where an object lies that it does not have.
         SceneError: a joint is beyond its range; a target or its goal is outside of the apartment, below the floor or
-            above the walls, or farther than 1.5 m from where a robot like Fetch can drive; a goal is not at its
-            receptacle; the robot starts in the air, in something, or where nothing leads.
+            above the walls, or farther than 1.5 m from where a robot like Fetch can drive; one is not at a receptacle
+            of the furniture that it is said to be on; the robot starts in the air, in something, or where nothing
+            leads.
     """
     if episode.scene != PurePosixPath(home.name).name:
         raise ConfigError(f"episode {episode.number} is of the scene {episode.scene}, not of {home.name}")
@@ -54,8 +55,10 @@ def check_episode(episode: RearrangeEpisode, home: Apartment) -> None:
     for name, pose in episode.goals.items():
         _check_place(f"the goal of {name}", pose[:3, 3], home, joints)
         _check_place(f"the target {name}", episode.placed(name)[:3, 3], home, joints)
+    for name, (handle, _) in zip(episode.goals, episode.start_receptacles, strict=False):  # none in some files
+        _check_on(f"the target {name}", episode.placed(name)[:3, 3], home, handle, joints)
     for (name, pose), (handle, _) in zip(episode.goals.items(), episode.goal_receptacles, strict=False):
-        _check_on(name, pose[:3, 3], home, handle, joints)
+        _check_on(f"the goal of {name}", pose[:3, 3], home, handle, joints)
     if episode.start.any():
         _check_start(episode.start, home, joints)
 
@@ -124,13 +127,13 @@ def _check_place(what: str, place: np.ndarray, home: Apartment, joints: _Joints)
         )
 
 
-def _check_on(name: str, place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> None:
-    """Raise SceneError unless a goal (3,) [m] is at one of the receptacles of what it is to be on."""
+def _check_on(what: str, place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> None:
+    """Raise SceneError unless a place (3,) [m] is at one of the receptacles of what it is to be on."""
     gaps = _gaps(place, home, handle, joints)
     if min(gaps.values(), default=math.inf) > _ON:
         nearest = sorted(gaps, key=gaps.__getitem__)
         said = ", ".join(f"{one} ({gaps[one]:.2f} m away)" for one in nearest) or "it has none"
-        raise SceneError(f"the goal of {name} at {_said(place)} is at no receptacle of {handle}: {said}")
+        raise SceneError(f"{what} at {_said(place)} is at no receptacle of {handle}: {said}")
 
 
 def nearest_receptacle(place: np.ndarray, home: Apartment, handle: str, joints: _Joints) -> str:

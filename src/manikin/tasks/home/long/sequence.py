@@ -24,7 +24,7 @@ from manikin.robots import fetch_mshab
 from manikin.spec.labels import Event, Labels, Mode
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.from_front import reaching, stowing, turned
-from manikin.tasks.home.handling import SIZE, back, drive, half_ready
+from manikin.tasks.home.handling import SIZE, back, drive, fitting, half_ready
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.long.doors import DOOR_FLAGS, Doors
 from manikin.tasks.home.long.places import LongPlaces, long_places
@@ -147,9 +147,16 @@ class LongTask(Task):
         return published if own is None or kind == "navigate" else float(own)
 
     def objects_of(self, target: int) -> tuple[str, ...]:
-        """Names of the objects of which a target is one."""
-        del target
-        return tuple(self.config.objects)
+        """Names of the objects of which a target is one. Raises as :meth:`handled`."""
+        return self.handled(target, self.config.objects)
+
+    def handled(self, target: int, names: tuple[str, ...]) -> tuple[str, ...]:
+        """These objects, if a target can be one of them.
+
+        Raises:
+            ConfigError: one is too wide to be taken from the front, as in the fridge.
+        """
+        return fitting("fridge", names) if names and self.errands[target].from_front else names
 
     def scene(self, b: SceneBuilder) -> LongHandles:
         self._steps = steps = self.steps()

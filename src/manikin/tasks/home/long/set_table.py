@@ -52,4 +52,4 @@ class SetTable(LongTask):
         return super().steps()
 
     def objects_of(self, target: int) -> tuple[str, ...]:
-        return (self.config.objects[target],)
+        return self.handled(target, (self.config.objects[target],))
