@@ -12,6 +12,7 @@ import torch
 import manikin
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.plan.executor import WaypointExecutor
+from manikin.robots.fetch_mshab import QPOS
 from manikin.tasks.home.doors.inside import one_front
 
 pytest.importorskip("scipy", reason="maps of apartments need pip install 'manikin[meshes]'")
@@ -125,6 +126,28 @@ def test_what_is_carried_is_held_from_the_start_and_has_to_be_at_the_end(where: 
     base = torch.stack([goal[:, 0] - 1.5, goal[:, 1], torch.zeros(1)], 1)
     ev = put(env, base)
     assert ev["is_near"].all() and ev["is_facing"].all() and not ev["success"].any()
+    env.close()
+
+
+@pytest.mark.parametrize("before", ["pick", "place"])
+def test_the_published_state_is_ms_habs_42_numbers(before: str) -> None:
+    """With what is carried; 0 where nothing is."""
+    env = made(before=before, published_state=True)
+    env.step(WaypointExecutor(env).act())  # fingers press from here on
+    one, task = inner(env), inner(env).task
+    seen = task.observe(one.h)["policy"]
+    assert [*seen, "way"] == list(task.observations) and sum(value[0].numel() for value in seen.values()) == 42
+    model, data = one.world.data(0)
+    base = data.body("robot/base_link")
+    joints = [model.joint(f"robot/{name}") for name in QPOS[3:]]
+    assert seen["joints"][0].tolist() == pytest.approx([data.qpos[joint.qposadr[0]] for joint in joints], abs=1e-5)
+    local = base.xmat.reshape(3, 3).T @ (task.goal(one.h)[0].numpy() - base.xpos)
+    assert seen["goal_from_base"][0].tolist() == pytest.approx(local, abs=1e-5)
+    if before == "place":
+        thing = base.xmat.reshape(3, 3).T @ (data.body("object").xpos - base.xpos)
+        assert seen["object_from_base"][0, :3].tolist() == pytest.approx(thing, abs=1e-5) and seen["is_grasped"].all()
+    else:
+        assert not seen["object_from_base"].any() and not seen["is_grasped"].any()
     env.close()
 
 

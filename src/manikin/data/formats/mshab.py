@@ -60,8 +60,8 @@ class MSHABExport(ManiSkillExport):
         if lacking:
             raise ConfigError(
                 f"{header.task} does not observe MS-HAB's 42 numbers: {', '.join(sorted(lacking))} are not there. "
-                "HomePick-v1, HomePlace-v1 and the long tasks of homes do, HomeOpen-v1 and HomeClose-v1 where recorded "
-                "with --config published_state=true; convert others to maniskill or lerobot"
+                "HomePick-v1, HomePlace-v1 and the long tasks do, HomeOpen-v1, HomeClose-v1 and HomeNavigate-v1 "
+                "where recorded with --config published_state=true; convert others to maniskill or lerobot"
             )
         super().__init__(path, header, env)
         self._labels: Labels = env.task.labels

@@ -27,7 +27,7 @@ from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import home_objects
-from manikin.math import pose_mul, quat_rotate_inv, yaw_rotate
+from manikin.math import pose_mul, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.destinations import Destinations, destinations
 from manikin.tasks.home.doors.fronts import KINDS
@@ -37,6 +37,7 @@ from manikin.tasks.home.handling import HELD_ANGLE, fitting, held_in
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.long.doors import Doors
 from manikin.tasks.home.long.steps import Step
+from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
@@ -50,6 +51,7 @@ __all__ = ["BEFORE", "HomeNavigate", "HomeNavigateHandles"]
 BEFORE = ("pick", "place", "open", "close")
 """Subtasks that follow Navigate."""
 _WHERE = ("open", *KINDS)
+_WAY = Quantity("m", note="that is to be driven, round the furniture")
 
 
 @dataclass
@@ -94,7 +96,7 @@ class HomeNavigate(Task):
         "joint_speeds": Quantity("m/s, rad/s", "joint", "torso, head, arm"),
         "tcp_from_base": Quantity("m, quaternion wxyz", "base"),
         "goal_from_base": Quantity("m", "base"),
-        "way": Quantity("m", note="that is to be driven, round the furniture"),
+        "way": _WAY,
     }
     reward_terms = {
         "hold": "2, as nothing is carried",
@@ -110,6 +112,7 @@ class HomeNavigate(Task):
     class Config:
         arm_counts: bool = True  # whether success asks for an arm at rest
         both_ways: bool = False  # whether standing still counts negative velocities, too; as published it does not
+        published_state: bool = False  # MS-HAB's 42 numbers are observed, with fingers and 0 for an object not carried
         before: str = "pick"  # the subtask that follows: pick, place, open or close; before place it carries an object
         where: str = "open"  # that is about: open surfaces, the drawer, or the fridge, which is open unless before open
         objects: tuple[str, ...] = ()  # names of what is carried; by default those of TidyHouse that fit there
@@ -129,7 +132,9 @@ class HomeNavigate(Task):
             self.instruction = "bring the object to the marked place and face it"  # type: ignore[misc]  # of this one
             held = {"hold": "2 while the object is held, and drive only then"}
             self.reward_terms = {**self.reward_terms, **held}  # type: ignore[misc]  # likewise
-        elif self.door:
+        if c.published_state:
+            self.observations = {**STATE, "way": _WAY}  # type: ignore[misc]  # likewise
+        if self.door:
             self.instruction = f"drive to the {self.door} and face it"  # type: ignore[misc]  # likewise
 
     def scene(self, b: SceneBuilder) -> HomeNavigateHandles:
@@ -141,7 +146,7 @@ class HomeNavigate(Task):
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.ways.shape[1:]) - 1
         robot = b.robot(pos=(0, 0, 0))
-        needs_mobile(self.id, robot, fingers=self.carrying)
+        needs_mobile(self.id, robot, fingers=self.carrying or c.published_state)
         home = furnish(b, home_of(self.layout))
         self._doors = Doors(self.layout, [Step("navigate", 0, door=self.door, opened=self._opened)])
         things = [self._carried(b)] if self.carrying else []
@@ -240,16 +245,17 @@ class HomeNavigate(Task):
         return self._ways[h.target.value.long(), cell[:, 0], cell[:, 1]]
 
     def observe(self, h: HomeNavigateHandles) -> dict[str, dict[str, Tensor]]:
-        seen, root = self.seen(h), h.robot.root_pose
-        return {
-            "policy": {
+        seen, goal = self.seen(h), goal_from_base(h.robot, self.goal(h))
+        if self.config.published_state:
+            policy = numbers(h.robot, h.things[0].pose if self.carrying else None, goal, seen.grasped)
+        else:
+            policy = {
                 "joints_from_rest": seen.joints,
                 "joint_speeds": seen.joint_speeds,
                 "tcp_from_base": tool_from_base(h.robot),
-                "goal_from_base": quat_rotate_inv(root[:, 3:], self.goal(h) - root[:, :3]),
-            },
-            "privileged": {"way": self.way(h)[:, None]},
-        }
+                "goal_from_base": goal,
+            }
+        return {"policy": policy, "privileged": {"way": self.way(h)[:, None]}}
 
     def reward(self, h: HomeNavigateHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         seen = self.seen(h)
