@@ -84,7 +84,8 @@ def main() -> None:
     done["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     entries = done.setdefault("entries", {})
     words = dict(option.split("=", 1) for option in args.config)
-    config: dict[str, Any] = {name: int(word) if word.isdigit() else word for name, word in words.items()}
+    flags = {"true": True, "false": False}
+    config: dict[str, Any] = {name: flags.get(w, int(w) if w.isdigit() else w) for name, w in words.items()}
     for task in args.task or with_layouts():
         name = "/".join([task, *args.config])
         if (name in entries and not args.again) or not has_expert(task, None):

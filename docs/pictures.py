@@ -323,6 +323,11 @@ class Bare(Task):
         return {}
 
 
+def named(word: str) -> np.ndarray:
+    """The portrait with its robot word below it."""
+    return caption(np.pad(portrait(word, 146), ((0, 16), (0, 0), (0, 0)), mode="edge"), [word], scale=1, bottom=True)
+
+
 def arenas(most: int | None = None) -> np.ndarray:
     """Every arena, or the first ones, as people see it."""
     wipe = partial(wipe_table, marks=1, radius=0.02)
@@ -425,7 +430,7 @@ def main() -> None:
             :most
         ]
         pairs = [(name, f"{name}:menagerie") if arm(name).menagerie and not most else (name,) for name in shown]
-        write_png(options.out / "robots.png", tile([portrait(word) for pair in pairs for word in pair], columns=7))
+        write_png(options.out / "robots.png", tile([named(word) for pair in pairs for word in pair], columns=7))
     if "arenas" in options.names:
         write_png(options.out / "arenas.png", arenas(most))
     if "faucets" in options.names:

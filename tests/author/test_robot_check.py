@@ -13,7 +13,7 @@ from manikin.author.robot.check import Reach, check_robot, reach
 from manikin.author.robot.film import film_robot, portrait
 from manikin.cli import main
 from manikin.grippers import gripper
-from manikin.robots import from_file, robot, robots
+from manikin.robots import arm, from_file, register, robot, robots
 from manikin.spec.robot import ArmSpec, Gains
 from own_arm import OPTIONS, arm_text, joint, link
 
@@ -190,6 +190,24 @@ def test_the_command(six: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -
     script.write_text("ARM = 3\n")
     assert main(["robot-check", str(script)]) == 2
     assert "declares no ArmSpec called ARM" in capsys.readouterr().err
+
+
+def test_the_command_checks_each_of_several_robots(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(["robot-check", "bi_so101", "--no-reach"]) == 0
+    said = capsys.readouterr().out
+    assert "Two SO-101, left arm" in said and "Two SO-101, right arm" in said
+    assert said.count("nothing to fix") == 2
+    register(replace(arm("ur5e"), name="wrong", title="Wrong arm", keyframes={"rest": (9.0,) * 6}))
+    monkeypatch.setattr("manikin.author.robot.film.film_robot", lambda path, *_, **__: path)
+    for word in ("panda,wrong", "wrong,panda"):  # an error in one of them is one of the whole
+        assert main(["robot-check", word, "--no-reach", "--film", str(tmp_path / "both.mp4")]) == 1
+        said = "".join(capsys.readouterr().out.split())  # lines are broken
+        assert "Wrongarm" in said and "FrankaEmikaPanda" in said
+        assert f"both_{1 + word.split(',').index('panda')}.mp4" in said and said.count("film:") == 1
+    assert main(["robot-check", "panda,nope"]) == 2
+    assert "bi_so101_left" in capsys.readouterr().err
 
 
 TWO_ARMS = """<mujoco model="twin"><compiler angle="radian"/><worldbody><body name="chassis" pos="0 0 0.25">

@@ -15,7 +15,7 @@ from manikin.cli.common.terminal import NOT_GOOD, OK, console, counted
 if TYPE_CHECKING:
     from manikin.robots import RobotSelection
 
-__all__ = ["RobotCheckOptions", "chosen_robot", "main", "run"]
+__all__ = ["RobotCheckOptions", "chosen_robots", "main", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +23,12 @@ class RobotCheckOptions:
     """Options of `manikin robot-check`."""
 
     robot: tyro.conf.Positional[str]
-    """A robot word (ur5e+rethink), a Python file that declares ARM or ROBOT, an MJCF or a URDF."""
+    """A robot word (ur5e+rethink), one for several robots (aloha), which are all checked, a Python file that declares
+    ARM or ROBOT, an MJCF or a URDF."""
     gripper: str | None = None
     """Gripper on the flange of a file's arm; ``none`` for a bare one."""
     film: Path | None = None
-    """Where the film goes (.mp4); by default none is made."""
+    """Where the film goes (.mp4), of several robots FILM_1.mp4 and so on; by default none is made."""
     renderer: Annotated[RendererWord, documented("renderer")] = "auto"
     reach: On = True
     """Do not measure how much of the space around where the arm stands inverse kinematics reaches."""
@@ -38,25 +39,26 @@ def main(options: Annotated[RobotCheckOptions, tyro.conf.arg(name="")]) -> int:
     return run(options)
 
 
-def chosen_robot(word: str, gripper: str | None = None) -> RobotSelection:
-    """The robot that a word or a file names.
+def chosen_robots(word: str, gripper: str | None = None) -> list[RobotSelection]:
+    """The robots that a word or a file names: one, or the members of a word for several.
 
     A Python file is run; its ``ARM`` is taken, with ``GRIPPER`` when it declares one.
     """
     from manikin.grippers import gripper as gripper_named
-    from manikin.robots import RobotSelection, robot, with_grippers
+    from manikin.robots import RobotSelection, members, robot, with_grippers
     from manikin.spec.robot import GripperSpec
 
     if not word.lower().endswith(ROBOT_FILES):
-        return robot(word if gripper is None else f"{word.partition(':')[0]}+{gripper}")
+        found = members(word)
+        return [robot(one if gripper is None else f"{one.partition(':')[0]}+{gripper}") for one in found]
     arm, hand = robot_in_file(word)
     arm = with_grippers(arm, gripper)
     if gripper is None and hand is None and arm.tool is not None and isinstance(arm.tool.gripper, GripperSpec):
-        return RobotSelection(arm, arm.tool.gripper, False)
+        return [RobotSelection(arm, arm.tool.gripper, False)]
     name = gripper or (hand.name if hand is not None else arm.gripper) or "none"
     if hand is not None and name == hand.name:
-        return RobotSelection(arm, hand, False)
-    return RobotSelection(arm, None if name == "none" else gripper_named(name), False)
+        return [RobotSelection(arm, hand, False)]
+    return [RobotSelection(arm, None if name == "none" else gripper_named(name), False)]
 
 
 def run(options: RobotCheckOptions) -> int:
@@ -64,43 +66,58 @@ def run(options: RobotCheckOptions) -> int:
     import torch
     from rich.markup import escape
 
-    from manikin.author.robot.check import check_robot, reach
+    from manikin.author.robot.check import check_robot
+
+    torch.set_num_threads(1)
+    out, bad = console(), 0
+    robots = chosen_robots(options.robot, options.gripper)
+    for number, robot in enumerate(robots, 1):
+        hand = robot.gripper.title if robot.gripper is not None else "no gripper"
+        kind = "" if robot.arm.base.kind == "fixed" else f", {robot.arm.base.kind} base"
+        joints = counted(len(robot.arm.joints), "joint")
+        out.print(f"[bold]{escape(robot.arm.title)}[/], {joints}{kind}, {escape(hand)}\n")
+        findings = check_robot(robot)
+        for finding in findings:
+            sign = "[red]error[/]  " if finding.error else "[yellow]warning[/]"
+            out.print(f"{sign}  [bold]{finding.lint}[/]  {escape(finding.what)}", soft_wrap=True)
+            where = f"{finding.where}: " if finding.where else ""
+            out.print(f"         {escape(where + finding.fix)}", soft_wrap=True)
+        errors = sum(f.error for f in findings)
+        if not errors:
+            film = options.film
+            if film is not None and len(robots) > 1:
+                film = film.with_stem(f"{film.stem}_{number}")
+            _show(options, robot, film, felt=not any(f.lint == "touch" for f in findings))
+        warned = len(findings) - errors
+        count = f"{counted(errors, 'error')}, {counted(warned, 'warning')}" if findings else "nothing to fix"
+        out.print(f"\n[red]{count}[/]" if errors else f"\n{count}")
+        if number < len(robots):
+            out.print()
+        bad += errors
+    return NOT_GOOD if bad else OK
+
+
+def _show(options: RobotCheckOptions, robot: RobotSelection, film: Path | None, *, felt: bool) -> None:
+    """Say how a robot without errors stands, what it feels and reaches; make its film."""
+    from manikin.author.robot.check import reach
     from manikin.author.robot.film import film_robot
     from manikin.author.robot.tried import standing
     from manikin.spec.control import JOINT_CONTROLLERS
 
-    torch.set_num_threads(1)
-    out = console()
-    robot = chosen_robot(options.robot, options.gripper)
-    hand = robot.gripper.title if robot.gripper is not None else "no gripper"
-    kind = "" if robot.arm.base.kind == "fixed" else f", {robot.arm.base.kind} base"
-    out.print(f"[bold]{escape(robot.arm.title)}[/], {counted(len(robot.arm.joints), 'joint')}{kind}, {escape(hand)}\n")
-    findings = check_robot(robot)
-    for finding in findings:
-        sign = "[red]error[/]  " if finding.error else "[yellow]warning[/]"
-        out.print(f"{sign}  [bold]{finding.lint}[/]  {escape(finding.what)}", soft_wrap=True)
-        where = f"{finding.where}: " if finding.where else ""
-        out.print(f"         {escape(where + finding.fix)}", soft_wrap=True)
-    errors = sum(f.error for f in findings)
-    reached = None
-    if not errors:
-        if robot.arm.base.loose:
-            stood = standing(robot)
-            how = f"the base moves by {stood.moved * 1e3:.0f} mm in 3 s"
-            if stood.fell is not None:
-                how = f"it falls within {stood.fell:.1f} s, and takes a controller that balances it"
-            out.print(f"on its feet by its servos alone: {how}")
-        if robot.arm.touch and not any(f.lint == "touch" for f in findings):
-            out.print(f"touch: each of {len(robot.arm.touch)} bodies reads a force when a ball is pressed on it")
-        if options.reach and not set(robot.arm.controllers) <= {*JOINT_CONTROLLERS, "base_vel"}:
-            reached = reach(robot.arm, robot.gripper)
-            out.print(
-                f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points around where the arm stands, "
-                f"{reached.down.mean():.0%} with the gripper turned as at rest"
-            )
-        if options.film is not None:
-            out.print(f"film: {film_robot(options.film, robot, reached, renderer=options.renderer)}")
-    warned = len(findings) - errors
-    count = f"{counted(errors, 'error')}, {counted(warned, 'warning')}" if findings else "nothing to fix"
-    out.print(f"\n[red]{count}[/]" if errors else f"\n{count}")
-    return NOT_GOOD if errors else OK
+    out, reached = console(), None
+    if robot.arm.base.loose:
+        stood = standing(robot)
+        how = f"the base moves by {stood.moved * 1e3:.0f} mm in 3 s"
+        if stood.fell is not None:
+            how = f"it falls within {stood.fell:.1f} s, and takes a controller that balances it"
+        out.print(f"on its feet by its servos alone: {how}")
+    if robot.arm.touch and felt:
+        out.print(f"touch: each of {len(robot.arm.touch)} bodies reads a force when a ball is pressed on it")
+    if options.reach and not set(robot.arm.controllers) <= {*JOINT_CONTROLLERS, "base_vel"}:
+        reached = reach(robot.arm, robot.gripper)
+        out.print(
+            f"reach: {reached.anyhow.mean():.0%} of {len(reached.points)} points around where the arm stands, "
+            f"{reached.down.mean():.0%} with the gripper turned as at rest"
+        )
+    if film is not None:
+        out.print(f"film: {film_robot(film, robot, reached, renderer=options.renderer)}")

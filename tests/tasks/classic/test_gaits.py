@@ -47,9 +47,21 @@ def published(task: str, height: float, up: float, speed: np.ndarray, action: np
     return stands * (5 * moves + 1) / 6
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_a_walker_moves_and_is_rewarded_as_published(task: str) -> None:
-    env = gait(task)
+def maniskill(task: str, height: float, up: float, speed: np.ndarray, action: np.ndarray) -> float:
+    """ManiSkill3's humanoid that walks or runs."""
+    if task == "HumanoidRun-v1":
+        return 0.1 * (5 + 1.25 * speed[0] - 0.1 * float(np.dot(action, action)))
+    paid = tolerance(height + 0.19 * up, 1.4, math.inf, 0.35, "gaussian", 0.1) * small(action)
+    paid *= tolerance(up, 0.9, math.inf, 1.9, "linear", 0.0) * tolerance(speed[0], 1, math.inf, 1, "linear", 0.0)
+    return (1 + paid) / 2
+
+
+@pytest.mark.parametrize(
+    ("task", "config"),
+    [*((task, {}) for task in TASKS), *((f"Humanoid{w}-v1", {"published_reward": True}) for w in ("Walk", "Run"))],
+)
+def test_a_walker_moves_and_is_rewarded_as_published(task: str, config: dict[str, bool]) -> None:
+    env, formula = gait(task, config=config), maniskill if config else published
     model, data = env.model_data(0)
     limit = np.array([dim.scale for dim in env.controller.card.dims])
     assert limit.tolist() == list(env.robot.arm.effort or env.robot.arm.gains.force)
@@ -67,7 +79,7 @@ def test_a_walker_moves_and_is_rewarded_as_published(task: str) -> None:
         mujoco.mj_subtreeVel(model, now)
         speed, torso = now.subtree_linvel[1].copy(), now.body("robot/torso")
         assert env.robot.centre_velocity[0].numpy() == pytest.approx(speed, abs=1e-5)
-        wanted = published(task, torso.xpos[2], torso.xmat[8], speed, action[0].numpy())
+        wanted = formula(task, torso.xpos[2], torso.xmat[8], speed, action[0].numpy())
         assert reward[0].item() == pytest.approx(wanted, abs=2e-5)
         rewarded.append(wanted)
     assert max(rewarded) > 0.01  # so that the formulas were compared

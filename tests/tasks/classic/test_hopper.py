@@ -92,8 +92,10 @@ def test_the_root_stays_in_its_plane_and_nothing_holds_it() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_it_moves_and_is_rewarded_as_published(task: str) -> None:
-    env = hopper(task)
+@pytest.mark.parametrize("maniskill", [False, True])
+def test_it_moves_and_is_rewarded_as_published(task: str, maniskill: bool) -> None:
+    """By dm_control; by ManiSkill3 with heights of the links' origins and without a share for small actions."""
+    env = hopper(task, config={"published_reward": maniskill})
     stood(env, speed=1.4)
     env.step(torch.zeros(2, 4))  # so that plain MuJoCo starts where a step has ended
     model, data = env.model_data(0)
@@ -113,15 +115,30 @@ def test_it_moves_and_is_rewarded_as_published(task: str) -> None:
         height = now.body("robot/torso").xipos[2] - now.body("robot/foot").xipos[2]
         assert seen["policy"]["height"][0].item() == pytest.approx(height, abs=1e-5)
         assert env.robot.centre_velocity[0].numpy() == pytest.approx(speed, abs=1e-5)
+        if maniskill:
+            height = now.body("robot/torso").xpos[2] - now.body("robot/foot").xpos[2]
         stands = tolerance(height, 0.6, 2, 0, "gaussian", 0.1)
         if task == "HopperHop-v1":
             wanted = stands * tolerance(speed[0], 2, math.inf, 1, "linear", 0.5)
         else:
             small = np.mean([tolerance(a, 0, 0, 1, "quadratic", 0.0) for a in action[0].numpy()])
-            wanted = stands * (4 + small) / 5
+            wanted = stands if maniskill else stands * (4 + small) / 5
         assert reward[0].item() == pytest.approx(wanted, abs=2e-5)
         rewarded.append(wanted)
-    assert max(rewarded) > 0.1 and len(set(rewarded)) > 3
+    assert max(rewarded) > 0.1 and len(set(rewarded)) > (1 if maniskill else 3)
+
+
+def test_a_hopper_may_stand_by_one_rule_and_not_by_the_other() -> None:
+    """Half crouched: 0.6 m lies between both heights."""
+    paid = []
+    for published in (False, True):
+        env = hopper("HopperStand-v1", config={"published_reward": published})
+        env.robot.set_qpos(torch.tensor([0.0, -1.3, 2.08, -0.5]))
+        env.robot.set_root(torch.tensor([0, 0, 1.2, 1, 0, 0, 0.0]))
+        env.world.forward()
+        assert env.task.evaluate(env.h)["upright"].tolist() == [True, True]
+        paid.append(env.task.reward(env.h, {}, torch.zeros(2, 4))["stand"].tolist())
+    assert paid == [[1.0, 1.0], [0.0, 0.0]]
 
 
 def test_starts_are_all_over_the_ranges_and_touch_nothing() -> None:

@@ -95,6 +95,31 @@ def test_the_reward_is_the_published_formula(level: int, published: bool) -> Non
     torch.testing.assert_close(sum(terms.values()), torch.full((16,), 15.0))
 
 
+def test_the_normalized_reward_may_be_the_published_one() -> None:
+    """ManiSkill3's is R / 30 + 1/2, R with a start of 32 mm; in success 1."""
+    env = made(1, 16, published_reward=True)
+    generator = torch.Generator().manual_seed(3)
+    env.h.cube.set_pose(torch.rand(16, 3, generator=generator) * 0.1)
+    env.world.forward()
+    for row, paid in enumerate(_normalized(env)):
+        goal = env.h.goal.value[row].double().numpy()
+        place, start = env.h.cube.pos[row].double().numpy(), np.array([0, 0, 0.032])
+        tips = [env.robot.tools[f"tip_{n}"].tcp_pos[row].double().numpy() for n in (0, 120, 240)]
+        total = 5 * np.mean([1 - math.tanh(5 * math.dist(tip, place)) for tip in tips])
+        total += 5 * (math.tanh(5 * math.dist(start, goal[:3])) - math.tanh(5 * math.dist(place, goal[:3])))
+        total += 25 * (math.tanh(5 * abs(0.032 - goal[2])) - math.tanh(5 * abs(place[2] - goal[2])))
+        total -= 5 * 2 * math.acos(min(1.0, abs(goal[3])))
+        assert paid == pytest.approx(max(-15, min(15, total)) / 30 + 0.5, abs=1e-4)
+    env.h.cube.set_pose(env.h.goal.value[:, :3], env.h.goal.value[:, 3:])
+    env.world.forward()
+    assert _normalized(env) == pytest.approx([1.0] * 16)
+
+
+def _normalized(env: manikin.Env) -> list[float]:
+    terms = env.task.reward(env.h, env.task.evaluate(env.h), torch.zeros(env.num_envs, 9))
+    return (sum(terms.values()) / env.task.reward_max).tolist()
+
+
 def test_the_cube_lies_still_and_stays_within_the_rim() -> None:
     env = made(0, 4)
     for _ in range(10):

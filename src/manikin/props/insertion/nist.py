@@ -7,9 +7,10 @@ a test compares them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from manikin.errors import UnknownNameError
+from manikin.props.insertion.nist_meshes import hole_pieces, peg_mesh
 from manikin.spec.prop import Prop, Shape
 
 __all__ = ["BLOCK", "HOLE_HEIGHT", "LENGTH", "PEGS", "NistPeg", "hole", "nist_peg", "peg", "stand"]
@@ -18,6 +19,8 @@ LENGTH = 0.05  # [m] of every peg
 HOLE_HEIGHT = 0.0089916  # [m] of the block, which the hole goes through
 BLOCK = 0.0125  # [m] half the side of the block
 _DENSITY, _FRICTION = 8000.0, 0.5
+_STEEL, _BLUE = (0.72, 0.74, 0.77, 1.0), (0.3, 0.38, 0.5, 1.0)
+_MESH_SOURCE = "mesh, MANIKIN_DATA/nist_factory"
 _SIDES = 16  # of a round hole
 
 
@@ -68,25 +71,49 @@ def nist_peg(name: str) -> NistPeg:
     return _PEGS[name]
 
 
-def peg(name: str, fit: str) -> Prop:
-    """The peg, upright; its origin is the middle of its bottom."""
+def peg(name: str, fit: str, *, meshes: bool = False) -> Prop:
+    """The peg, upright; its origin is the middle of its bottom.
+
+    Args:
+        name: of :data:`PEGS`.
+        fit: ``tight`` or ``loose``.
+        meshes: whether it is the mesh of ``MANIKIN_DATA/nist_factory``, which has chamfers, instead of a primitive.
+
+    Raises:
+        UnknownNameError: no such peg or fit.
+        AssetError: the mesh is missing.
+    """
     known = nist_peg(name)
     width, depth = known.size(fit)
-    pos, steel = (0.0, 0.0, LENGTH / 2), (0.72, 0.74, 0.77, 1.0)
-    form = Shape(type="cylinder", size=(width / 2, LENGTH / 2), pos=pos, rgba=steel, density=_DENSITY)
+    if meshes:
+        form = replace(peg_mesh(name, fit), rgba=_STEEL, density=_DENSITY)
+        return Prop(name=name, shapes=(form,), friction=_FRICTION, source=_MESH_SOURCE)
+    pos = (0.0, 0.0, LENGTH / 2)
+    form = Shape(type="cylinder", size=(width / 2, LENGTH / 2), pos=pos, rgba=_STEEL, density=_DENSITY)
     if not known.round:
-        form = Shape(type="box", size=(width / 2, depth / 2, LENGTH / 2), pos=pos, rgba=steel, density=_DENSITY)
+        form = Shape(type="box", size=(width / 2, depth / 2, LENGTH / 2), pos=pos, rgba=_STEEL, density=_DENSITY)
     return Prop(name=name, shapes=(form,), friction=_FRICTION, source="NIST task board, IsaacGymEnvs' tables")
 
 
-def hole(name: str) -> Prop:
+def hole(name: str, *, meshes: bool = False) -> Prop:
     """The block with the hole that the peg fits, upright; its origin is the middle of the hole, at the bottom. A round
-    hole has 16 flat sides, which touch the circle."""
+    hole has 16 flat sides, which touch the circle; of a mesh, 36.
+
+    Args:
+        name: of :data:`PEGS`.
+        meshes: whether it is the mesh of ``MANIKIN_DATA/nist_factory``, cut into convex pieces, instead of primitives.
+
+    Raises:
+        UnknownNameError: no such peg.
+        AssetError: the mesh is missing.
+    """
     known = nist_peg(name)
     width, depth = known.hole
-    blue = (0.3, 0.38, 0.5, 1.0)
+    if meshes:
+        pieces = tuple(replace(piece, rgba=_BLUE) for piece in hole_pieces(name))
+        return Prop(name=name, shapes=pieces, friction=_FRICTION, source=_MESH_SOURCE)
     if not known.round:
-        return Prop(name=name, shapes=_around(width / 2, depth / 2, BLOCK, HOLE_HEIGHT, blue), friction=_FRICTION)
+        return Prop(name=name, shapes=_around(width / 2, depth / 2, BLOCK, HOLE_HEIGHT, _BLUE), friction=_FRICTION)
     thick = (BLOCK - width / 2) / 2
     middle, half = width / 2 + thick, BLOCK * math.tan(math.pi / _SIDES)
     shapes = []
@@ -94,7 +121,7 @@ def hole(name: str) -> Prop:
         angle = 2 * math.pi * k / _SIDES
         place = (middle * math.cos(angle), middle * math.sin(angle), HOLE_HEIGHT / 2)
         turn = (math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2))
-        shapes.append(Shape(type="box", size=(thick, half, HOLE_HEIGHT / 2), pos=place, quat=turn, rgba=blue))
+        shapes.append(Shape(type="box", size=(thick, half, HOLE_HEIGHT / 2), pos=place, quat=turn, rgba=_BLUE))
     return Prop(name=name, shapes=tuple(shapes), friction=_FRICTION)
 
 

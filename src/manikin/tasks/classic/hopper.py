@@ -27,8 +27,9 @@ class HopperStand(GaitTask):
     Success: for the last ``hold_steps`` (2 s) the torso was at least 0.6 m over the foot.
 
     Numbers: dm_control's hopper, also its reward; it has no success, that is chosen here. An episode has the 600 steps
-    at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3 takes heights from the origins
-    of links, which gives 8 cm less, and leaves out that small actions are better. It moves joints by position servos,
+    at 25 Hz of ManiSkill3 3.0.1, with 200 Hz of physics where that has 100. ManiSkill3's reward takes heights from the
+    origins of links, which gives 8 cm less, and leaves out that small actions are better: ``published_reward`` does so,
+    too, and changes neither success nor what is observed. It moves joints by position servos,
     as ``control="joint_delta_pos"`` does; here the actions are the torques of dm_control's motors. Its hip bends by 144
     degrees, as here at the start: beyond that the foot would begin inside the torso.
     """
@@ -47,11 +48,12 @@ class HopperStand(GaitTask):
     }
     reward_terms = {
         "stand": "stands x small: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
-        "actions, scaled to at least 4/5"
+        "actions, scaled to at least 4/5. As published, only stands, the height from the links' origins"
     }
 
     @dataclass(frozen=True)
     class Config(GaitTask.Config):
+        published_reward: bool = False  # whether the dense reward is ManiSkill3's
         start_noise: float = 0.0
         hip_start: float = math.radians(-144)  # [rad] the hip begins no further bent
         hold_steps: int = 50  # [control steps] success: it went well for so long
@@ -76,14 +78,21 @@ class HopperStand(GaitTask):
     @per_step
     def height(self, h: GaitHandles) -> Tensor:
         """(n,) [m] of the torso's centre of mass over the foot's."""
+        up, ahead = self._directions(h)
+        torso = self._torso[2] * up[:, 0] - self._torso[0] * ahead[:, 0]
+        foot = self._foot[2] * up[:, 4] - self._foot[0] * ahead[:, 4]
+        return torso - self._ankle(h, up) - foot
+
+    def _ankle(self, h: GaitHandles, up: Tensor) -> Tensor:
+        """(n,) [m] height of the foot's origin over the torso's."""
+        return sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
+
+    def _directions(self, h: GaitHandles) -> tuple[Tensor, Tensor]:
+        """Cosine and sine (n, 5) of each link's pitch, the torso's first."""
         turn = h.robot.root_pose
         root = 2.0 * atan2(turn[:, 5], turn[:, 3])
         pitch = root[:, None] + torch.cumsum(torch.cat([torch.zeros(h.n, 1), h.robot.arm_qpos], 1), 1)
-        up, ahead = torch.cos(pitch), torch.sin(pitch)
-        torso = self._torso[2] * up[:, 0] - self._torso[0] * ahead[:, 0]
-        foot = self._foot[2] * up[:, 4] - self._foot[0] * ahead[:, 4]
-        ankle = sum((z * up[:, k] for k, z in enumerate(self._hinges)), torch.zeros(h.n))
-        return torso - ankle - foot
+        return torch.cos(pitch), torch.sin(pitch)
 
     def upright(self, h: GaitHandles) -> Tensor:
         height = self.height(h)
@@ -94,10 +103,12 @@ class HopperStand(GaitTask):
 
     def stands(self, h: GaitHandles) -> Tensor:
         """(n,) dm_control's tolerance of the height, which has no margin."""
-        return tolerance(self.height(h), low=HEIGHT[0], high=HEIGHT[1])
+        height = -self._ankle(h, self._directions(h)[0]) if self.config.published_reward else self.height(h)
+        return tolerance(height, low=HEIGHT[0], high=HEIGHT[1])
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        return {"stand": self.stands(h) * small_control(action)}
+        small = 1.0 if self.config.published_reward else small_control(action)
+        return {"stand": self.stands(h) * small}
 
 
 class HopperHop(HopperStand):
@@ -109,7 +120,7 @@ class HopperHop(HopperStand):
 
     Numbers: dm_control's hopper, with the times of HopperStand-v1. Its reward is that of the defaults. By it a hopper
     that stands for longer and moves less fast than 2 m/s earns as much; a recipe that is to learn the speed pays for
-    more.
+    more. ManiSkill3's reward has other heights, as in HopperStand-v1; ``published_reward`` has them, too.
     """
 
     id = "HopperHop-v1"
@@ -117,7 +128,7 @@ class HopperHop(HopperStand):
     wanted = 2.0
     reward_terms = {
         "hop": "stands x moves: 1 where the torso is 0.6 to 2 m over the foot, else 0; dm_control's tolerance of the "
-        "speed along x (from 0 at rest to 1 at paid_speed, linear)"
+        "speed along x (from 0 at rest to 1 at paid_speed, linear). As published, the height is from the links' origins"
     }
 
     @dataclass(frozen=True)

@@ -70,10 +70,10 @@ class HumanoidStand(_Humanoid):
     Success: for the last ``hold_steps`` (2 s) the head was at least at ``low_share`` of 1.4 m and the torso within
     ``lean_cos`` of upright, and the centre of mass was in the mean over ``pace_s`` no faster than ``still``.
 
-    Numbers: dm_control's humanoid, also its reward; it has no success, that is chosen here. It begins in any pose that
-    touches nothing, and an episode ends by time alone; here the robot stands at the start, as in ManiSkill3, whose
-    harder variants are commented out. ManiSkill3 ends an episode with the torso below 0.7 m or above 2 m: here that is
-    ``fail``, which ends nothing unless ``terminate=True``.
+    Numbers: dm_control's humanoid, also its reward, which ManiSkill3 has, too; it has no success, that is chosen here.
+    It begins in any pose that touches nothing, and an episode ends by time alone; here the robot stands at the start,
+    as in ManiSkill3, whose harder variants are commented out. ManiSkill3 ends an episode with the torso below 0.7 m or
+    above 2 m: here that is ``fail``, which ends nothing unless ``terminate=True``.
     """
 
     id = "HumanoidStand-v1"
@@ -102,16 +102,27 @@ class HumanoidStand(_Humanoid):
         return self._balance.commands() / self._limits
 
 
+_MOVES = (
+    "stands x upright x small x (5 moves + 1) / 6: HumanoidStand's, and dm_control's tolerance of the centre of mass's "
+    "horizontal speed (from 0 to the speed, linear)"
+)
+
+
 class _Moves(_Humanoid):
     """What the two tasks have in which the robot moves."""
 
-    reward_terms = {
-        "walk": "stands x upright x small x (5 moves + 1) / 6: HumanoidStand's, and dm_control's tolerance of the "
-        "centre of mass's horizontal speed (from 0 to the speed, linear)"
-    }
+    @dataclass(frozen=True)
+    class Config(_Humanoid.Config):
+        published_reward: bool = False  # whether the dense reward is ManiSkill3's
 
     def reward(self, h: GaitHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
+        if self.config.published_reward:
+            return {"walk": self.published(h, action)}
         return {"walk": self.standing(h, action) * (5.0 * self.moves(h) + 1.0) / 6.0}
+
+    def published(self, h: GaitHandles, action: Tensor) -> Tensor:
+        """(n,) ManiSkill3's reward for actions (n, 21)."""
+        raise NotImplementedError
 
 
 class HumanoidWalk(_Moves):
@@ -121,12 +132,21 @@ class HumanoidWalk(_Moves):
     Success: as in HumanoidStand-v1, but the centre of mass is at least at ``fast_share`` of the speed, in the mean over
     ``pace_s``.
 
-    Numbers: dm_control. ManiSkill3's reward is another one: half of it is given for nothing.
+    Numbers: dm_control. ManiSkill3's reward is another one: half of it is given for nothing, and only a speed along x
+    counts. ``published_reward`` gives it.
     """
 
     id = "HumanoidWalk-v1"
     instruction = "walk"
     wanted = 1.0
+    reward_terms = {
+        "walk": f"{_MOVES}. As published, (1 + stands x upright x small x moves) / 2, the speed that along x"
+    }
+
+    def published(self, h: GaitHandles, action: Tensor) -> Tensor:
+        ahead = h.robot.centre_velocity[:, 0]
+        moves = tolerance(ahead, low=self.wanted, high=math.inf, margin=self.wanted, shape="linear", at_margin=0.0)
+        return (1.0 + self.standing(h, action) * moves) / 2.0
 
     def expert(self, h: GaitHandles) -> Tensor:
         """Walks to where it faces, at about 1 m/s; see ``manikin.tasks.classic.stride``."""
@@ -142,9 +162,14 @@ class HumanoidRun(_Moves):
     Randomization: as in HumanoidStand-v1.
     Success: as in HumanoidWalk-v1, at the other speed.
 
-    Numbers: dm_control. ManiSkill3's reward has no limit and rises with the speed along x.
+    Numbers: dm_control. ManiSkill3's reward has no limit, rises with the speed along x, and asks for no posture, as a
+    fall ends its episodes. ``published_reward`` gives it, ``terminate=True`` ends episodes so.
     """
 
     id = "HumanoidRun-v1"
     instruction = "run"
     wanted = 10.0
+    reward_terms = {"walk": f"{_MOVES}. As published, (5 + 1.25 v - 0.1 |action|^2) / 10, v the speed along x [m/s]"}
+
+    def published(self, h: GaitHandles, action: Tensor) -> Tensor:
+        return 0.1 * (5.0 + 1.25 * h.robot.centre_velocity[:, 0] - 0.1 * action.square().sum(1))

@@ -23,6 +23,7 @@ SIDE = 0.065  # [m] of the cube
 ARENA = 0.195  # [m] radius of the bowl's floor
 ROUND = SIDE * 3**0.5 / 2  # [m] from the cube's middle to a corner
 HIGHEST = 0.1  # [m] of a goal
+PUBLISHED_START = 0.032  # [m] height of the cube at the start, as ManiSkill3's reward has it
 WALL, SEGMENTS = 0.06, 24  # [m] height of the rim; flat pieces that it is made of
 TIPS = ("tip_0", "tip_120", "tip_240")
 LEVELS = range(5)
@@ -54,6 +55,9 @@ class TriFingerRotateCube(Task):
     then asks for the unturned one, in reward and success; ``published_orientation`` does so, too. Its fingers begin
     straight, which needs their holder 5 cm higher; here they begin bent, and the holder is where the makers have it.
     Its cube falls from 5 mm; here it lies. The makers' rim is a mesh; here it is flat pieces around the same circle.
+    Its normalized reward is R / 30 + 1/2 of the dense reward R and lies between 0 and 1; here it is R / 15, and a cube
+    that is led astray costs. Its R has the start half a millimetre lower than the cube lies. ``published_reward`` does
+    both: the dense reward then is R / 2 + 7.5, and the normalized one ManiSkill3's.
     """
 
     id = "TriFingerRotateCube-v1"
@@ -83,7 +87,7 @@ class TriFingerRotateCube(Task):
     reward_terms = {
         "total": "5 (mean over the tips of r(d_tip) + r(d) - r(d_0) + 5 (r(z) - r(z_0)) - a), kept within 15 either "
         "way, r(x) = 1 - tanh(5 x): d_tip from tip to cube, d from cube to goal, z their difference in height, 0 at "
-        "the start, a the angle to the goal's orientation where one is asked for",
+        "the start, a the angle to the goal's orientation where one is asked for; as published, half of it and 7.5",
         "success": "what is missing to 15, in success",
     }
 
@@ -97,6 +101,7 @@ class TriFingerRotateCube(Task):
         friction: float = 1.0  # sliding, of the cube on the table
         moved: float = 0.01  # [m] it counts as moved beyond this
         published_orientation: bool = False  # every level asks for an orientation, as in ManiSkill3
+        published_reward: bool = False  # whether the normalized reward is ManiSkill3's
 
     def __init__(self, config: object = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
@@ -190,11 +195,15 @@ class TriFingerRotateCube(Task):
         }
 
     def reward(self, h: TriFingerHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
-        left, whole = self.to_goal(h), h.goal.value[:, :3] - self._reset
+        published = self.config.published_reward
+        began = torch.tensor([0.0, 0.0, PUBLISHED_START]) if published else self._reset
+        left, whole = self.to_goal(h), h.goal.value[:, :3] - began
         tips = closeness(norm(self.to_tips(h)), 5.0).mean(1)
         place = closeness(norm(left), 5.0) - closeness(norm(whole), 5.0)
         height = closeness(left[:, 2].abs(), 5.0) - closeness(whole[:, 2].abs(), 5.0)
         total = (5.0 * (tips + place + 5.0 * height - self.angle(h))).clamp(-15.0, 15.0)
+        if published:
+            total = 0.5 * total + 7.5
         return {"total": total, "success": torch.where(ev["success"], 15.0 - total, 0.0)}
 
     def expert(self, h: TriFingerHandles) -> Tensor:

@@ -66,6 +66,8 @@ class InsertNISTPeg(Task):
     Sizes of pegs and holes: Narang et al. 2022 (Factory), from its asset tables, in its loose fit or the tight one. All
     else is manikin's own: Factory's pegs begin in the hand. Round holes have sixteen flat sides. Clearances are 0.05 to
     0.26 mm, and contacts give way by as much while a peg enters, so forces in the hole are not those of steel.
+    ``meshes`` takes pegs and holes from IsaacGymEnvs' meshes in ``MANIKIN_DATA/nist_factory`` instead: they have
+    chamfers, square blocks, and round holes with 36 sides, and the same sizes, goals and rules.
     """
 
     id = "InsertNISTPeg-v1"
@@ -99,6 +101,7 @@ class InsertNISTPeg(Task):
     class Config:
         pegs: tuple[str, ...] = PEGS  # names of pegs
         fit: str = "loose"  # or tight
+        meshes: bool = False  # pegs and holes of MANIKIN_DATA/nist_factory, instead of primitives
         stand_low: tuple[float, float] = (-0.12, -0.2)  # [m] place of the stand
         stand_high: tuple[float, float] = (0.08, 0.2)  # [m]
         hole_low: tuple[float, float] = (-0.12, -0.2)  # [m] place of the hole
@@ -116,11 +119,11 @@ class InsertNISTPeg(Task):
         self._known = torch.tensor([[*one.size(c.fit), float(one.round)] for one in known])
         self._hold = torch.tensor([0.0, 0.0, _HOLD])
         robot = b.robot()
-        thing = b.mesh("peg", choice=[peg(name, c.fit) for name in c.pegs], draw=False)
+        thing = b.mesh("peg", choice=[peg(name, c.fit, meshes=c.meshes) for name in c.pegs], draw=False)
         return InsertNISTPegHandles(
             robot=robot,
             peg=thing,
-            hole=b.mesh("hole", choice=[hole(name) for name in c.pegs], kind="kinematic", draw=False),
+            hole=b.mesh("hole", choice=[hole(name, meshes=c.meshes) for name in c.pegs], kind="kinematic", draw=False),
             stand=b.mesh("stand", choice=[stand(name, _GAP) for name in c.pegs], kind="kinematic", draw=False),
             grasp=b.grasp(robot, thing),
             goal=b.variable("goal", (7,)),

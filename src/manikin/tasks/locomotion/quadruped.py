@@ -9,7 +9,7 @@ from torch import Tensor
 
 from manikin import Episode, Part, Quantity, SceneBuilder, Variable
 from manikin.errors import ConfigError
-from manikin.math import atan2, norm, quat_rotate_inv
+from manikin.math import atan2, norm, quat_rotate, quat_rotate_inv
 from manikin.tasks.locomotion.legged import STEP, LeggedHandles, LeggedTask
 from manikin.tasks.locomotion.trot import Gait, Trot
 from manikin.toolkit import closeness, per_step
@@ -46,6 +46,10 @@ class _Quadruped(LeggedTask):
     robots = ("anymal_c", "go2")
     horizon_s = 10.0
 
+    @dataclass(frozen=True)
+    class Config(LeggedTask.Config):
+        published_reward: bool = False  # whether the dense reward has ManiSkill3's speeds
+
     def scene(self, b: SceneBuilder) -> LeggedHandles:
         made = super().scene(b)
         arm = made.robot.arm
@@ -63,9 +67,15 @@ class _Quadruped(LeggedTask):
     def place(self, h: LeggedHandles, ep: Episode) -> Tensor:
         return h.robot.base_pose.expand(h.n, 7)
 
+    def world_turn_rate(self, h: LeggedHandles) -> Tensor:
+        """(n, 3) [rad/s] of the base, along the world's axes."""
+        return quat_rotate(h.robot.root_pose[:, 3:], self.turn_rate(h))
+
     def restless(self, h: LeggedHandles) -> Tensor:
         """(n,) sum of the penalties, 0 or more."""
         v, w = self.velocity(h), self.turn_rate(h)
+        if self.config.published_reward:
+            v, w = h.robot.root_velocity[:, :3], self.world_turn_rate(h)
         away = norm(h.robot.arm_qpos - self._rest)
         return 2.0 * v[:, 2].square() + 0.05 * w[:, :2].square().sum(1) + self.bumps(h).float() + 0.05 * away
 
@@ -79,7 +89,9 @@ class QuadrupedReach(_Quadruped):
     Numbers: ManiSkill3 3.0.1 (AnymalC-Reach, UnitreeGo2-Reach), also its reward. There an action moves the joints'
     targets 20 times per second, as ``control="joint_delta_pos", control_hz=20`` does here, and only a trunk that
     touches the ground is a fall. Here an action is a pose about rest at 50 Hz, and a robot that leans by more than 60
-    degrees or is lower than half its height has fallen, too. |q - q0| is the Euclidean norm.
+    degrees or is lower than half its height has fallen, too. |q - q0| is the Euclidean norm. Speeds of the penalties
+    are along the base's axes; ManiSkill3's are along the world's, as with ``published_reward``. There only some links
+    must not touch the ground (ANYmal C's knees, Go2's thighs); here and with that option none but the feet may.
     """
 
     id = "QuadrupedReach-v1"
@@ -93,7 +105,7 @@ class QuadrupedReach(_Quadruped):
     reward_max = 3.0
 
     @dataclass(frozen=True)
-    class Config(LeggedTask.Config):
+    class Config(_Quadruped.Config):
         goal_radius: float = 0.35  # [m]
         goal_x: tuple[float, float] = (2.0, 3.0)  # [m] range
         goal_y: tuple[float, float] = (-1.0, 1.0)  # [m] range
@@ -154,20 +166,22 @@ class QuadrupedSpin(_Quadruped):
     ``pace_s``, and the robot has not fallen.
 
     Numbers: ManiSkill3 3.0.1 (AnymalC-Spin), which has no success. Its reward has no limit though it calls 2 the
-    largest. Here faster than 1 rad/s is worth no more than that. Its other differences are those of QuadrupedReach-v1.
+    largest, and its turn rate is about the world's z axis. Here the axis is the base's, and faster than 1 rad/s is
+    worth no more than that. ``published_reward`` pays as ManiSkill3 does. Its other differences are those of
+    QuadrupedReach-v1.
     """
 
     id = "QuadrupedSpin-v1"
     instruction = "turn left on the spot"
     reward_terms = {
-        "turn": "2 min(wz, 1), wz the base's rate about z [rad/s]",
+        "turn": "2 min(wz, 1), wz the base's rate about its z axis [rad/s]; as published, 2 wz about the world's",
         "restless": f"less {_CALM}",
         "fall": "-100 after a fall, and nothing else",
     }
     reward_max = 2.0
 
     @dataclass(frozen=True)
-    class Config(LeggedTask.Config):
+    class Config(_Quadruped.Config):
         fast_share: float = 0.9  # [1] of 1 rad/s is fast enough
         pace_s: float = 1.0  # [s] time constant of the mean turn rate
         hold_steps: int = 100  # [control steps] success: it was fast enough for so long
@@ -190,8 +204,11 @@ class QuadrupedSpin(_Quadruped):
     def reward(self, h: SpinHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:
         fell = ev["fail"].float()
         stands = 1.0 - fell
+        paid = self.turn_rate(h)[:, 2].clamp_max(1.0)
+        if self.config.published_reward:
+            paid = self.world_turn_rate(h)[:, 2]
         return {
-            "turn": 2.0 * self.turn_rate(h)[:, 2].clamp_max(1.0) * stands,
+            "turn": 2.0 * paid * stands,
             "restless": -self.restless(h) * stands,
             "fall": -100.0 * fell,
         }
