@@ -2,10 +2,11 @@
 
     python benchmarks/home_scenes.py                              # 21 scenes, 210 seeds of each subtask
     python benchmarks/home_scenes.py --subtasks pick --seeds 21
+    python benchmarks/home_scenes.py --validation --seeds 32      # in the built-in apartments 8 to 11; no data needed
 
-It needs MANIKIN_DATA/replicacad. The scenes are every third of the 63 with which MS-HAB trains. Episode k has seed k,
-and is in scene k modulo their number. ``no_place`` are scenes in which nothing can be reached. The file is written
-after every scene; what it has already is not played again.
+It needs MANIKIN_DATA/replicacad, but for ``--validation``. The scenes are every third of the 63 with which MS-HAB
+trains. Episode k has seed k, and is in scene k modulo their number. ``no_place`` are scenes in which nothing can be
+reached. The file is written after every scene; what it has already is not played again.
 """
 
 from __future__ import annotations
@@ -88,15 +89,17 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--subtasks", nargs="+", default=list(SUBTASKS), choices=list(SUBTASKS), metavar="SUBTASK")
     parser.add_argument("--seeds", type=int, default=210)
+    parser.add_argument("--validation", action="store_true", help="in built-in apartments of the validation split")
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
-    scenes = scanned()
+    scenes = scene_names("val") if args.validation else scanned()
+    part = "validation" if args.validation else "subtasks"
     if args.quick:
         scenes, args.seeds, args.subtasks = scenes[:1], 1, args.subtasks[:1]
     done: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
     done |= {"command": "python benchmarks/home_scenes.py", "versions": versions(), "machine": machine()}
     for name in args.subtasks:
-        entry = done.setdefault("subtasks", {}).setdefault(name, {"episodes": {}})
+        entry = done.setdefault(part, {}).setdefault(name, {"episodes": {}})
         if args.again:
             entry["episodes"] = {}
         for k, scene in enumerate(scenes):

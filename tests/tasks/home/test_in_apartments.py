@@ -69,18 +69,23 @@ def test_what_cannot_be_is_named(monkeypatch, tmp_path) -> None:
         in_apartments(HomeOpen, "apartment1", SCENE)
 
 
-@pytest.mark.parametrize("task", ["HomeNavigate", "HomeOpen", "HomeClose", "HomePick", "HomePlace", "TidyHouse"])
+@pytest.mark.parametrize(
+    "task", ["HomeNavigate", "HomeOpen", "HomeClose", "HomePick", "HomePlace", "TidyHouse", "SetTable"]
+)
 @pytest.mark.parametrize(
     ("robot", "lacks"),
     [
-        ("tiago", "Fetch's joints, .*fetch_mshab has both; tiago has no head_pan_joint, shoulder_pan_joint"),
-        ("fetch", "like fetch_mshab; fetch has no head"),
-        ("panda@planar", "like fetch_mshab; panda@planar has no torso"),
+        ("tiago", "tiago has no head_pan_joint, shoulder_pan_joint"),
+        ("stretch3", "stretch3 has no torso"),
+        ("fetch", "fetch has no head"),
+        ("panda@planar", "panda@planar has no torso"),
     ],
 )
 def test_a_robot_with_another_body_is_refused(task: str, robot: str, lacks: str) -> None:
     """Where the tool rests, the room around the robot and the experts' postures are Fetch's."""
-    with pytest.raises(ConfigError, match=f"{task}-v1 needs .*{lacks}"):
+    with pytest.raises(
+        ConfigError, match=f"{task}-v1 takes the robot fetch_mshab: it needs .*Fetch's joints.*; {lacks}"
+    ):
         manikin.make(f"{task}-v1", num_envs=1, robot=robot, threads=1)
 
 

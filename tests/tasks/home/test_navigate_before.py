@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,14 @@ pytest.importorskip("scipy", reason="maps of apartments need pip install 'maniki
 BOXES = {"drawer": (0.3, 1.5), "fridge": (0.933, 1.833)}  # [m] ahead of it, and 0.6 m aside; MS-HAB's figures
 
 
-def made(rows: int = 1, **config: Any) -> Any:
-    options = {"autoreset": "disabled", "terminate": False, "reward": "dense", "observe": "state_dict"}
+def made(rows: int = 1, device: str = "cpu", **config: Any) -> Any:
+    options = {
+        "device": device,
+        "autoreset": "disabled",
+        "terminate": False,
+        "reward": "dense",
+        "observe": "state_dict",
+    }
     env = manikin.make("HomeNavigate-v1", rows, config=config, **options)
     env.reset(seed=[8 * k for k in range(rows)])
     return env
@@ -166,3 +173,17 @@ def test_the_expert_arrives(config: dict[str, str]) -> None:
             break
     assert arrived.all()
     env.close()
+
+
+@pytest.mark.skipif(find_spec("mujoco_warp") is None, reason="needs pip install 'manikin[warp]'")
+def test_both_devices_agree() -> None:
+    told = []
+    for device in ("cpu", "warp:cpu"):
+        env = made(before="place", where="drawer", device=device)
+        for _ in range(3):
+            observation, reward, *_, info = env.step(torch.zeros(1, 13))
+        told.append((observation["policy"]["goal_from_base"].cpu(), reward.cpu(), info["is_grasped"].cpu()))
+        env.close()
+    (goal, reward, held), (other, again, too) = told
+    assert held.all() and too.all()
+    assert torch.allclose(goal, other, atol=3e-3) and torch.allclose(reward, again, atol=2e-2)

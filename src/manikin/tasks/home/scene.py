@@ -210,15 +210,15 @@ def needs_mobile(task: str, robot: Robot, *, fingers: bool = False) -> None:
     lacks = [name for name in ("base", "torso", "head", "arm") if name not in robot.groups]
     if lacks:
         raise ConfigError(
-            f"{task} needs a robot that drives and has a torso, a head and an arm, like fetch_mshab; {robot.arm.name} "
-            f"has no {lacks[0]}"
+            f"{task} takes the robot fetch_mshab: it needs one that drives and has a torso, a head and an arm with "
+            f"Fetch's joints; {robot.arm.name} has no {lacks[0]}"
         )
     needed = fetch_mshab.QPOS[3:] if fingers else fetch_mshab.QPOS[3:-2]
     lacks = [name for name in needed if name not in robot.joints]
     if lacks:  # where the tool rests, the room around it and the experts' postures are Fetch's alone
         raise ConfigError(
-            f"{task} needs Fetch's joints, and a tool that rests {fetch_mshab.REST} m from its base: fetch_mshab has "
-            f"both; {robot.arm.name} has no {', '.join(lacks)}"
+            f"{task} takes the robot fetch_mshab: it needs Fetch's joints, and a tool that rests {fetch_mshab.REST} m "
+            f"from its base; {robot.arm.name} has no {', '.join(lacks)}"
         )
 
 
