@@ -194,7 +194,9 @@ def main() -> None:
                     runs.setdefault("share_of_raw", []).append(found["rate"] / found["raw"])
                     runs.setdefault("bytes_per_row", []).append(found["memory"])
                     runs.setdefault("touched", []).append(found["touched"])
-        result[f"{rows} rows"] = {k: spread(v, 3 if k == "share_of_raw" else 1) for k, v in runs.items()}
+        result.setdefault("runs", {})[f"{rows} rows"] = {
+            k: spread(v, 3 if k == "share_of_raw" else 1) for k, v in runs.items()
+        }
     write(result, args.out)
 
 

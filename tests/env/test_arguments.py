@@ -175,7 +175,8 @@ def test_states(env: Any) -> None:
 def test_numbers_of_every_task_are_of_the_kind_of_their_defaults(task: str) -> None:
     kind = task_class(task)
     for field in dataclasses.fields(kind.Config):
-        wrong = [math.nan, None, object(), [math.nan] * 2, -math.inf, *([] if field.type == "str" else ["x"])]
+        wrong = [math.nan, object(), [math.nan] * 2, -math.inf, *([] if field.type == "str" else ["x"])]
+        wrong += [] if field.default is None else [None]
         if isinstance(field.default, float) and ("half" in field.name or field.name.endswith(("radius", "tol"))):
             wrong.append(-1)
         for value in wrong:
