@@ -278,7 +278,5 @@ def test_who_cannot_close_fingers_on_a_cube_is_told_who_can(task: str, word: str
 
 
 def test_two_robots_on_legs_put_no_peg_into_a_hole() -> None:
-    with pytest.raises(
-        ConfigError, match="needs a robot with arm and flange and held base, and 'go2' has no arm"
-    ):
+    with pytest.raises(ConfigError, match="needs a robot with arm and flange and held base, and 'go2' has no arm"):
         manikin.make("TwoArmPegInHole-v2", robot="go2,go2")
