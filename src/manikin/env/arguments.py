@@ -115,8 +115,10 @@ def _has(selection: RobotSelection, what: str) -> bool:
         return bool(getattr(spec, what))
     if what == "servos that hold it up":
         return spec.stands
-    if what in ("tool", "flange"):
-        return bool(spec.tools if what == "tool" else spec.flange_body)
+    if what == "tool":
+        return bool(spec.tools)
+    if what == "flange":
+        return bool(spec.flange_body)
     tools = [tool.gripper for tool in spec.tools.values()] if len(spec.tools) > 1 else [selection.gripper]
     hands = [hand for hand in tools if isinstance(hand, GripperSpec)]
     if what == "gripper":

@@ -23,15 +23,19 @@ def replace_file(path: Path, content: bytes | Callable[[Path], None]) -> None:
     ``content`` is that of the file, or writes it to the path that it is given. What is no file, such as /dev/stdout, is
     not replaced: it is written to.
     """
+
+    def write(to: Path) -> None:
+        if callable(content):
+            content(to)
+        else:
+            to.write_bytes(content)
+
     if path.exists() and not path.is_file() and not path.is_dir():
-        content(path) if callable(content) else path.write_bytes(content)
+        write(path)
         return
     temporary = path.with_suffix(".tmp")
     try:
-        if callable(content):
-            content(temporary)
-        else:
-            temporary.write_bytes(content)
+        write(temporary)
         sync(temporary)
         os.replace(temporary, path)
     except OSError:

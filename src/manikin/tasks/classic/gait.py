@@ -119,10 +119,12 @@ class GaitTask(Task):
         """(n,) [m/s] of the centre of mass, as the task counts it."""
         return h.robot.centre_velocity[:, 0]
 
-    def moves(self, h: GaitHandles, wanted: float | None = None) -> Tensor:
-        """(n,) dm_control's tolerance of the speed: from 0 at rest to 1 at the wanted speed [m/s], linear."""
+    def moves(self, h: GaitHandles, wanted: float | None = None, speed: Tensor | None = None) -> Tensor:
+        """(n,) dm_control's tolerance of the speed: from 0 at rest to 1 at the wanted speed [m/s], linear. By default
+        they are those of the task."""
         wanted = self.wanted if wanted is None else wanted
-        return tolerance(self.speed(h), low=wanted, high=math.inf, margin=wanted, shape="linear", at_margin=0.0)
+        speed = self.speed(h) if speed is None else speed
+        return tolerance(speed, low=wanted, high=math.inf, margin=wanted, shape="linear", at_margin=0.0)
 
     def evaluate(self, h: GaitHandles) -> dict[str, Tensor]:
         return {"success": h.well_for.value >= self.config.hold_steps, "upright": self.upright(h), "pace": h.pace.value}

@@ -144,8 +144,7 @@ class HumanoidWalk(_Moves):
     }
 
     def published(self, h: GaitHandles, action: Tensor) -> Tensor:
-        ahead = h.robot.centre_velocity[:, 0]
-        moves = tolerance(ahead, low=self.wanted, high=math.inf, margin=self.wanted, shape="linear", at_margin=0.0)
+        moves = self.moves(h, speed=h.robot.centre_velocity[:, 0])
         return (1.0 + self.standing(h, action) * moves) / 2.0
 
     def expert(self, h: GaitHandles) -> Tensor:

@@ -29,7 +29,7 @@ from manikin.math import (
     quat_to_yaw,
 )
 from manikin.robots import fetch_mshab
-from manikin.tasks.home.doors.fronts import KINDS
+from manikin.tasks.home.doors.fronts import WHERE
 from manikin.tasks.home.doors.inside import open_up, places_in
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
@@ -60,7 +60,6 @@ _HALFWAY = Constant((0.286, -0.27, -0.98, 0.49, 1.28, -0.16, 1.47, 0.2))  # [m, 
 _WRIST = -2, 1.8  # number among all joints, and [rad], of the wrist while it drives to what is taken from the front
 HELD_ANGLE = math.degrees(COMMON.grasp_angle)
 """[degrees] of a finger's force from the way that it opens, where it holds something."""
-_WHERE = ("open", *KINDS)
 
 
 @dataclass
@@ -149,8 +148,8 @@ class HandlingTask(Task):
             UnknownNameError: there is no such place.
             ConfigError: one is too wide to be taken there.
         """
-        if self.config.where not in _WHERE:
-            raise UnknownNameError("where", self.config.where, _WHERE)
+        if self.config.where not in WHERE:
+            raise UnknownNameError("where", self.config.where, WHERE)
         return fitting(self.config.where, self.config.objects)
 
     # ---- how an episode begins ---------------------------------------------------------------------------------------

@@ -30,27 +30,26 @@ from manikin.homes.objects import home_objects
 from manikin.math import pose_mul, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.destinations import Destinations, destinations
-from manikin.tasks.home.doors.fronts import KINDS
+from manikin.tasks.home.doors.fronts import WHERE
 from manikin.tasks.home.doors.inside import open_up
 from manikin.tasks.home.doors.mechanisms import MechanismHandles
 from manikin.tasks.home.handling import HELD_ANGLE, fitting, held_in
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.long.doors import Doors
 from manikin.tasks.home.long.steps import Step
-from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
+from manikin.tasks.home.numbers import STATE, from_rest, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
 from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, see, spots
 from manikin.tasks.home.ways import stacked
-from manikin.toolkit import per_step, press, tool_from_base
+from manikin.toolkit import per_step, press
 
 __all__ = ["BEFORE", "HomeNavigate", "HomeNavigateHandles"]
 
 BEFORE = ("pick", "place", "open", "close")
 """Subtasks that follow Navigate."""
-_WHERE = ("open", *KINDS)
 _WAY = Quantity("m", note="that is to be driven, round the furniture")
 
 
@@ -120,7 +119,7 @@ class HomeNavigate(Task):
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         c = self.config
-        for name, word, words in (("before", c.before, BEFORE), ("where", c.where, _WHERE)):
+        for name, word, words in (("before", c.before, BEFORE), ("where", c.where, WHERE)):
             if word not in words:
                 raise UnknownNameError(f"{name} of {self.id}", word, words)
         self.carrying, self.door = c.before == "place", c.where if c.before in ("open", "close") else ""
@@ -249,12 +248,7 @@ class HomeNavigate(Task):
         if self.config.published_state:
             policy = numbers(h.robot, h.things[0].pose if self.carrying else None, goal, seen.grasped)
         else:
-            policy = {
-                "joints_from_rest": seen.joints,
-                "joint_speeds": seen.joint_speeds,
-                "tcp_from_base": tool_from_base(h.robot),
-                "goal_from_base": goal,
-            }
+            policy = from_rest(h.robot, seen, goal)
         return {"policy": policy, "privileged": {"way": self.way(h)[:, None]}}
 
     def reward(self, h: HomeNavigateHandles, ev: dict[str, Tensor], action: Tensor) -> dict[str, Tensor]:

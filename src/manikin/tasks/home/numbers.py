@@ -1,4 +1,4 @@
-"""MS-HAB's 42 numbers: what its policies see of a subtask beside pictures."""
+"""What policies see of a subtask: MS-HAB's 42 numbers, or joints from rest where nothing is handled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from torch import Tensor
 from manikin import Quantity, Robot
 from manikin.math import pose_inv, pose_mul, quat_rotate_inv
 from manikin.robots import fetch_mshab
+from manikin.tasks.home.predicates import Seen
 from manikin.toolkit import tool_from_base
 
-__all__ = ["STATE", "goal_from_base", "numbers"]
+__all__ = ["STATE", "from_rest", "goal_from_base", "numbers"]
 
 STATE: Mapping[str, Quantity] = {
     "joints": Quantity("m, rad", "joint", "torso, head, arm and fingers, in MS-HAB's order"),
@@ -29,6 +30,16 @@ def goal_from_base(robot: Robot, goal: Tensor) -> Tensor:
     """(n, 3) [m] goals (n, 3) in the world, seen from the robot's base."""
     root = robot.root_pose
     return quat_rotate_inv(root[:, 3:], goal - root[:, :3])
+
+
+def from_rest(robot: Robot, seen: Seen, goal: Tensor) -> dict[str, Tensor]:
+    """What Open, Close and Navigate show in place of the 42 numbers; goals (n, 3) in the frame of the base."""
+    return {
+        "joints_from_rest": seen.joints,
+        "joint_speeds": seen.joint_speeds,
+        "tcp_from_base": tool_from_base(robot),
+        "goal_from_base": goal,
+    }
 
 
 def numbers(robot: Robot, thing: Tensor | None, goal: Tensor | None, grasped: Tensor) -> dict[str, Tensor]:

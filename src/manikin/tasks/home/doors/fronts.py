@@ -17,10 +17,12 @@ from manikin.homes.episodes import home_of
 from manikin.spec.links import Quat
 from manikin.tasks.home.rules import ARTICULATIONS
 
-__all__ = ["KINDS", "Front", "Fronts", "behind", "fronts"]
+__all__ = ["KINDS", "WHERE", "Front", "Fronts", "behind", "fronts"]
 
 KINDS = ("drawer", "fridge")
 """What is opened and closed: an upper drawer of the kitchen counter, or the upper door of the fridge."""
+WHERE = ("open", *KINDS)
+"""Where things lie: on open surfaces, or in one of those."""
 # what each kind is part of, by the kind of furniture, and the names of its links; of ReplicaCAD's counter MS-HAB's
 # tasks are about one drawer
 _OWNERS = {

@@ -22,11 +22,11 @@ from manikin.sim.device import on_host
 from manikin.spec.robot import GripperSpec, RobotSpec
 from manikin.tasks.home.doors.fronts import KINDS, Fronts, fronts
 from manikin.tasks.home.labels import subtask_labels
-from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
+from manikin.tasks.home.numbers import STATE, from_rest, goal_from_base, numbers
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, closed, opened, slightly_closed, succeeds
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS, needs_mobile, see
-from manikin.toolkit import chosen, constant, per_step, press, tool_from_base
+from manikin.toolkit import chosen, constant, per_step, press
 
 __all__ = ["MechanismHandles", "MechanismTask", "mechanism_handles"]
 
@@ -231,13 +231,7 @@ class MechanismTask(Task):
         if self.config.published_state:
             policy = numbers(h.robot, self.thing(h), goal, seen.grasped)
         else:
-            policy = {
-                "joints_from_rest": seen.joints,
-                "joint_speeds": seen.joint_speeds,
-                "tcp_from_base": tool_from_base(h.robot),
-                "goal_from_base": goal,
-                "is_grasped": seen.grasped,
-            }
+            policy = {**from_rest(h.robot, seen, goal), "is_grasped": seen.grasped}
         along = yaw_rotate(self.opens_along(h), -seen.base[:, 2])
         return {
             "policy": policy,

@@ -11,7 +11,7 @@ from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes.episodes import HomeEpisode
 from manikin.homes.objects import home_objects
 from manikin.tasks.home.doors.close import HomeClose
-from manikin.tasks.home.doors.fronts import KINDS, behind
+from manikin.tasks.home.doors.fronts import KINDS, WHERE, behind
 from manikin.tasks.home.doors.mechanisms import MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.long.sequence import LongTask
@@ -35,7 +35,6 @@ _KINDS: dict[type[Task], type[Task]] = {
     HomeClose: WrittenClose,
     HomeNavigate: WrittenNavigate,
 }
-_WHERE = ("open", *KINDS)
 
 
 def in_episodes(
@@ -65,8 +64,8 @@ def in_episodes(
             not there.
         AssetError: an episode is in ReplicaCAD, which is not there.
     """
-    if where not in _WHERE:
-        raise UnknownNameError("where", where, _WHERE)
+    if where not in WHERE:
+        raise UnknownNameError("where", where, WHERE)
     if before not in BEFORE:
         raise UnknownNameError("before", before, BEFORE)
     drives = task is HomeNavigate
