@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -143,6 +146,34 @@ def test_videos_that_are_missing_or_cut_short_are_named_and_written_again(tmp_pa
         for number in (1, 2):
             writer.write(number, "a", frames(number, 5))
     assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 15
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_a_writer_that_is_killed_while_it_begins_leaves_nothing_in_the_way(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, left = tmp_path / "set", step
+
+    def killed_at(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+            return function(*given, **more)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for place, name in ((os, "mkdir"), (os, "replace"), (os, "fsync")):
+            patch.setattr(place, name, killed_at(getattr(place, name)))
+        with pytest.raises(KeyboardInterrupt):
+            LeRobotWriter(root, fps=20, robot="panda", features=FEATURES)
+    again = LeRobotWriter(root, fps=20, robot="panda", features=FEATURES, resume=root.exists())
+    again.write(0, "a", frames(0, 5))
+    again.close()
+    assert json.loads((root / "meta/info.json").read_text())["total_frames"] == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
 CHILD = """

@@ -92,9 +92,14 @@ class LeRobotWriter:
             if not resume:
                 raise DataError(f"{self.root} exists; choose another name, or resume it")
             _refuse_other(self.root, self._begun(self.root), json.loads(json.dumps(about)))
+            return
+        # killed in between, nothing of this name may be left that is no dataset
+        begun = self.root.with_name(f".{self.root.name}.begun")
         try:
-            self._parts.mkdir(parents=True, exist_ok=True)
-            replace_file(self._parts / "about.json", json.dumps(about).encode())
+            (begun / "meta" / "parts").mkdir(parents=True, exist_ok=True)
+            replace_file(begun / "meta" / "parts" / "about.json", json.dumps(about).encode())
+            os.replace(begun, self.root)
+            sync(self.root.parent)
         except OSError as error:
             raise DataError(f"cannot write {self.root}: {error}") from None
 
