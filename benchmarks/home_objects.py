@@ -8,11 +8,13 @@ Every episode is played for its 200 control steps with no limit of force. A limi
 only says from which step on nothing counts. So what each limit would have said is worked out afterwards, from the same
 episodes, see :func:`judged`. The parts:
 
-    objects   the expert with nine objects, one in each episode, by its seed; with drawers, and with fridges
-    graded    the expert with faults: noise on its actions, with nine objects and drawers; of Place also a gripper that
-              opens by itself. Counted as published, and with no limit and, of Place, the whole surface as the goal
+    objects     the expert with nine objects, one in each episode, by its seed; with drawers, and with fridges
+    validation  the same in the built-in apartments 8 to 11
+    graded      the expert with faults: noise on its actions, with nine objects and drawers; of Place also a gripper
+                that opens by itself. Counted as published, and with no limit and, of Place, the whole surface as the
+                goal
 
-Seeds are 0, 1, 2, ..., which spread over the eight apartments.
+Seeds are 0, 1, 2, ..., which spread over the apartments.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ from common import ROOT, arguments, parsed
 import manikin
 from manikin.data.recording.labels import Tracker
 from manikin.env.interface import BatchEnv
+from manikin.env.registry import task_class
 from manikin.env.state.provenance import versions
+from manikin.env.task import Task
+from manikin.homes.episodes import scene_names
 from manikin.homes.objects import OBJECT_SETS
 from manikin.policy.choices import policy_maker
+from manikin.tasks.home import in_apartments
 from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.predicates import succeeds
 from manikin.tasks.home.rules import RULES
@@ -42,6 +48,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 OUT, PUSH = RESULTS / "home_objects.json", RESULTS / "home_push.json"
 TASKS = {"pick": "HomePick-v1", "place": "HomePlace-v1", "open": "HomeOpen-v1", "close": "HomeClose-v1"}
 MECHANISMS = ("drawer", "fridge")
+VALIDATION = "validation"
 NO_LIMIT = 1e9  # [N]
 NOISE = (0.1, 0.2, 0.4)
 DROP = 0.01  # chance per control step that the gripper opens
@@ -51,17 +58,18 @@ NINE = OBJECT_SETS["tidy_house"].targets
 
 def parts() -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Of each part of the result: its place, the subtask, who acts, and options of the task."""
-    for kind in ("pick", "place"):
-        yield f"objects/{kind}/nine", kind, "expert", {}
-    yield "objects/place/013_apple", "place", "expert", {"objects": ("013_apple",)}
-    names = {"drawer": ("024_bowl",), "fridge": ("013_apple",)}  # as in SetTable
-    for where, objects in names.items():
-        yield f"objects/pick {where}/{objects[0]}", "pick", "expert", {"objects": objects, "where": where}
-    for kind in ("pick", "place"):  # as in PrepareGroceries, each of the objects that fit there
-        yield f"objects/{kind} fridge/all", kind, "expert", {"where": "fridge"}
-    for kind in ("open", "close"):
-        for name in MECHANISMS:
-            yield f"objects/{kind}/{name}", kind, "expert", {"mechanism": name}
+    for first in ("objects", VALIDATION):
+        for kind in ("pick", "place"):
+            yield f"{first}/{kind}/nine", kind, "expert", {}
+        yield f"{first}/place/013_apple", "place", "expert", {"objects": ("013_apple",)}
+        names = {"drawer": ("024_bowl",), "fridge": ("013_apple",)}  # as in SetTable
+        for where, objects in names.items():
+            yield f"{first}/pick {where}/{objects[0]}", "pick", "expert", {"objects": objects, "where": where}
+        for kind in ("pick", "place"):  # as in PrepareGroceries, each of the objects that fit there
+            yield f"{first}/{kind} fridge/all", kind, "expert", {"where": "fridge"}
+        for kind in ("open", "close"):
+            for name in MECHANISMS:
+                yield f"{first}/{kind}/{name}", kind, "expert", {"mechanism": name}
     for noise in (0.0, *NOISE):
         for kind in TASKS:
             yield f"graded/{kind}/noise={noise:g}", kind, f"graded:noise={noise:g}", {}
@@ -74,11 +82,13 @@ def limits(kind: str) -> dict[str, float]:
     return {"published": RULES[kind].force_limit, "calibrated": float(calibrated), "none": NO_LIMIT}
 
 
-def play(kind: str, policy: str, config: Mapping[str, Any], seeds: list[int]) -> dict[str, np.ndarray]:
+def play(
+    task: str | type[Task], kind: str, policy: str, config: Mapping[str, Any], seeds: list[int]
+) -> dict[str, np.ndarray]:
     """Flags of every step, (steps, N) each, of episodes that nothing ends; of Place also ``in_zone``: success where the
     goal is the whole surface. Of Pick and Place ``choice`` (N,): which of its objects each has."""
     options = {"autoreset": "disabled", "terminate": False, "reward": "none", "observe": "state"}
-    env = manikin.make(TASKS[kind], len(seeds), config={**config, "force_limit": NO_LIMIT}, **options)
+    env = manikin.make(task, len(seeds), config={**config, "force_limit": NO_LIMIT}, **options)
     observation, _ = env.reset(seed=seeds)
     actor = policy_maker(policy)(env)
     actor.reset(torch.arange(len(seeds)))
@@ -193,7 +203,10 @@ def main() -> None:
             continue
         nine = place.endswith("/nine")
         began, seeds = time.process_time(), list(range(1 if args.quick else MANY if nine else SEEDS))
-        by_seed = told(kind, play(kind, who, config, seeds), seeds, NINE if nine else ())
+        task = (
+            in_apartments(task_class(TASKS[kind]), *scene_names("val")) if place.startswith(VALIDATION) else TASKS[kind]
+        )
+        by_seed = told(kind, play(task, kind, who, config, seeds), seeds, NINE if nine else ())
         entries[place] = {"policy": who, "episodes": by_seed, "cpu_seconds": round(time.process_time() - began, 1)}
         args.out.write_text(text(done))
         won = sum(one["published"][1] is not None for one in by_seed.values())

@@ -72,17 +72,18 @@ def once(episodes: Sequence[Episode], limit: str = "published") -> str:
 # ---- the published tables --------------------------------------------------------------------------------------------
 
 
-def ours(kind: str, task: str, thing: str) -> tuple[str, ...]:
+def ours(kind: str, task: str, thing: str, split: str = "train") -> tuple[str, ...]:
     """Places of the episodes that stand beside a row of the published tables; none where nothing compares."""
+    first = {"train": "objects", "val": "validation"}[split]
     if kind in ("open", "close"):
-        return (f"objects/{kind}/{thing}",)
+        return (f"{first}/{kind}/{thing}",)
     if task == "prepare_groceries":
-        return (f"objects/{kind} fridge/all",) if thing == "all" else ()
+        return (f"{first}/{kind} fridge/all",) if thing == "all" else ()
     if task == "tidy_house":
-        return (f"objects/{kind}/nine" + ("" if thing == "all" else f":{thing}"),)
-    places = {"013_apple": "objects/place/013_apple", "024_bowl": "objects/place/nine:024_bowl"}
+        return (f"{first}/{kind}/nine" + ("" if thing == "all" else f":{thing}"),)
+    places = {"013_apple": f"{first}/place/013_apple", "024_bowl": f"{first}/place/nine:024_bowl"}
     if kind == "pick":
-        places = {"013_apple": "objects/pick fridge/013_apple", "024_bowl": "objects/pick drawer/024_bowl"}
+        places = {"013_apple": f"{first}/pick fridge/013_apple", "024_bowl": f"{first}/pick drawer/024_bowl"}
     return tuple(places.values()) if thing == "all" else (places[thing],)
 
 
@@ -96,7 +97,7 @@ def beside(published: Mapping[str, Any], found: Found) -> str:
         rows.append((*where, policy, *(f"{value:.2f}" for value in values)))
         if k < last and published["rows"][k + 1][:2] == [task, thing]:
             continue
-        if episodes := found(*ours(kind, task, thing)):
+        if episodes := found(*ours(kind, task, thing, published["split"])):
             rows.append((*where, f"**expert here**, {len(episodes)}", *shares(episodes, columns, modes)))
     return numbers(("task", "object", "policy", *columns), rows, words=3)
 
@@ -145,31 +146,35 @@ def summary(published: Mapping[str, Any], found: Found, experts: Mapping[str, An
             best = highest(published, kind, task, thing)
             if best["train"] is None:
                 continue
-            episodes = found(*ours(kind, task.replace(" ", "_"), thing))
+            here, there = (found(*ours(kind, task.replace(" ", "_"), thing, split)) for split in ("train", "val"))
             name = f"Home{kind.capitalize()}-v1" + ("/mechanism=fridge" if thing == "fridge" else "")
             longer = experts["entries"][name]
             counted = f"{longer['successes']} of {longer['seeds']}"
-            cells = (f"{best['train']:.2f}", f"{best['val']:.2f}", once(episodes), str(len(episodes)), counted)
+            cells = (f"{best['train']:.2f}", f"{best['val']:.2f}", once(here), once(there), str(len(here)), counted)
             rows.append((kind.capitalize(), "nine objects" if thing == "all" else thing, *cells))
     theirs = ("published, training scenes", "published, validation scenes")
-    return numbers(("subtask", "of", *theirs, "expert here", "episodes", "counted before"), rows, words=2)
+    mine = ("expert here, training", "expert here, validation", "episodes of each", "counted before")
+    return numbers(("subtask", "of", *theirs, *mine), rows, words=2)
 
 
-def scenes(published: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """Success once in ReplicaCAD's scenes, beside the best published policy there and what was aimed for."""
-    rows = []
-    for name, entry in result["subtasks"].items():
+def scenes(published: Mapping[str, Any], result: Mapping[str, Any], split: str) -> str:
+    """Success once in ReplicaCAD's training scenes or in the apartments that validate, beside the best published
+    policy; of the first also what was aimed for."""
+    rows, train = [], split == "train"
+    for name, entry in result["subtasks" if train else "validation"].items():
         kind, _, thing = name.partition(" ")
         task = "set table" if thing else "tidy house"
-        best = highest(published, kind, task, thing or "all").get("train")
+        best = highest(published, kind, task, thing or "all").get(split)
         found, failed = entry["summary"], entry["summary"]["failed"]
         low = sorted(entry["summary"]["scenes"].values(), key=lambda words: int(words.split()[0]))[0]
-        theirs = ("-", "-") if best is None else (f"{best:.2f}", f"{best + MORE:.2f}")
+        theirs = ["-", "-"] if best is None else [f"{best:.2f}", f"{best + MORE:.2f}"]
         reached = "-" if best is None else "yes" if 100 * found["rate"][0] >= best + MORE else "no"
         most = ", ".join(f"`{mode}` {count}" for mode, count in list(failed.items())[:2]) or "-"
-        cells = (*theirs, rate(found["successes"], found["episodes"]), str(found["episodes"]), reached, low, most)
+        mine = (rate(found["successes"], found["episodes"]), str(found["episodes"]))
+        cells = (*theirs, *mine, reached, low, most) if train else (theirs[0], *mine, low, most)
         rows.append((kind.capitalize(), thing or "nine objects" * (kind in ("pick", "place")) or "-", *cells))
-    heads = ("subtask", "of", "published", "aim", "expert here", "episodes", "reached", "worst scene", "most failures")
+    aim, reach = (("aim",), ("reached",)) if train else ((), ())
+    heads = ("subtask", "of", "published", *aim, "expert here", "episodes", *reach, "worst scene", "most failures")
     return numbers(heads, rows, words=2)
 
 
@@ -284,7 +289,8 @@ def made() -> dict[Path, str]:
     found = Found(result)
     parts = {
         "summary": summary(published, found, experts),
-        "scenes": scenes(published, scanned),
+        "scenes": scenes(published, scanned, "train"),
+        "validation": scenes(published, scanned, "val"),
         "push": pushes(push),
         "limits": limits(push, found),
         "forces": forces(found),

@@ -59,7 +59,7 @@ def test_a_limit_says_afterwards_what_it_says_while_it_is_played_under() -> None
     """Drawers that a noisy expert closes: with the limit in the task the physics has the same bits, and events, modes,
     first successes and ends are those that :func:`judged` finds in the run without one."""
     policy = "graded:noise=0.4"
-    free = objects.play("close", policy, {}, SEEDS)
+    free = objects.play("HomeClose-v1", "close", policy, {}, SEEDS)
     sums = free["robot_force"][-1]
     limit = float(np.sort(sums)[len(sums) // 2])  # some reach it, some do not
     assert (sums >= limit).any() and (sums < limit).any()
@@ -80,7 +80,7 @@ def test_a_limit_says_afterwards_what_it_says_while_it_is_played_under() -> None
 def test_a_zone_says_afterwards_what_it_says_as_the_goal() -> None:
     """Of Place with a noisy expert: the physics is the same, and success in the whole surface, too."""
     policy = "graded:noise=0.2"
-    free = objects.play("place", policy, {"objects": ("005_tomato_soup_can",)}, SEEDS)
+    free = objects.play("HomePlace-v1", "place", policy, {"objects": ("005_tomato_soup_can",)}, SEEDS)
     config = {"objects": ("005_tomato_soup_can",), "force_limit": 1e9, "goal_shape": "zone"}
     zone = played("place", config, SEEDS, policy)
     assert np.array_equal(free["robot_force"], zone["robot_force"])
