@@ -105,6 +105,31 @@ def test_frames_long_after_success_may_be_left_out(tmp_path, after):
     assert not some.padded.any()
 
 
+def test_demonstrations_may_be_those_with_some_labels(tmp_path):
+    """Which label an episode has is read from the recording itself."""
+    path = _record(tmp_path / "modes.h5", policy_maker("graded:noise=0.3"), count=24, keep="all", terminate=False)
+    env = make("PushCube-v2", observe="state", terminate=False)
+    with EpisodeFile(path) as file:
+        by_mode = {mode: [one for one in file if one.mode == mode] for mode in ("success", "winding_success")}
+        won = sum(bool(file.attributes(number)["success_once"]) for number in file.numbers)
+    for mode, episodes in by_mode.items():
+        some = load_demonstrations(path, env, labels=(mode,))
+        assert some.episodes == some.there == len(episodes) > 1
+        assert torch.equal(some.actions[:, 0], torch.cat([torch.as_tensor(one.actions) for one in episodes]))
+    both = load_demonstrations(path, env, labels=tuple(by_mode), most=3)
+    assert (both.episodes, both.there) == (3, sum(map(len, by_mode.values())))
+    assert load_demonstrations(path, env).episodes == won > both.there
+    trained = _trainer("bc", path, observe="state", labels=("winding_success",))
+    assert trained.about["demonstrations"]["episodes"] == len(by_mode["winding_success"])
+
+
+def test_labels_that_are_none_of_success_are_named(demos):
+    with pytest.raises(UnknownNameError, match=r"no_success.*success_then_lost"):
+        _trainer("bc", demos, labels=("no_success",))
+    with pytest.raises(DataError, match="winding_success"):  # there is none
+        _trainer("bc", demos, observe="state", labels=("winding_success",))
+
+
 def test_how_far_after_success_is_not_below_all_of_it(demos):
     with pytest.raises(ConfigError, match="after_success must be 0 or more, or -1 for all frames, got -2"):
         _trainer("bc", demos, after_success=-2)

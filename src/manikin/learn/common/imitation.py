@@ -71,6 +71,8 @@ class ImitationConfig(GradientConfig, PictureConfig):
 
     Attributes:
         hide: columns of the observation whose names contain one of these words are hidden from the network.
+        labels: of the successful demonstrations, those with one of these labels are learned from; () for all. See
+            :mod:`manikin.spec.labels`.
         after_success: of each demonstration, frames up to so many after its first success are learned from; -1 for all.
             Where success does not end an episode, most frames of a demonstration show an arm that waits.
         least_action: frames in which every part of the action is smaller than this, of the 1 that a step can do, are
@@ -79,6 +81,7 @@ class ImitationConfig(GradientConfig, PictureConfig):
     """
 
     hide: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     after_success: int = -1
     least_action: float = 0.0
 
@@ -184,6 +187,7 @@ class Imitation:
             config,
             chunk=chunk,
             most=config.demonstrations,
+            labels=config.labels,
             after_success=config.after_success,
             least_action=config.least_action,
         )

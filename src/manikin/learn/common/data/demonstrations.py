@@ -16,7 +16,7 @@ from manikin.data.dataset import Dataset
 from manikin.data.recording.read import EpisodeFile
 from manikin.env.interface import BatchEnv
 from manikin.env.observe import Observation, Vision
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.learn.common.pictures import PictureConfig, inputs_of
 from manikin.learn.common.seeds import check_unseen
 from manikin.learn.common.tree import mapped
@@ -84,6 +84,7 @@ def load_demonstrations(
     *,
     chunk: int = 1,
     most: int = 0,
+    labels: Sequence[str] = (),
     after_success: int = -1,
     least_action: float = 0.0,
 ) -> Demonstrations:
@@ -96,27 +97,33 @@ def load_demonstrations(
         config: says which numbers are taken beside pictures.
         chunk: actions per frame.
         most: take at most so many episodes; 0 for all.
+        labels: take only episodes with one of these labels, which are of success; () for all.
         after_success: of each episode, frames up to so many after its first success; -1 for all. Their chunks may reach
             beyond.
         least_action: frames in which every part of the action is smaller are left out, see :func:`_sizes`; 0 for none.
 
     Raises:
+        UnknownNameError: the task has no such mode of success.
         ConfigError: no frame is left. Demonstrations of another task, robot, controller, control rate, observation or
             action size, or an observation that is neither flat nor has pictures; or of validation or test episodes.
         DataError: no recording, damaged, without observations, or no episode in it succeeded.
     """
     window, inputs = inputs_of(env, config or PictureConfig())
+    valid = [mode.name for mode in env.task.labels.success]
+    if unknown := [name for name in labels if name not in valid]:
+        raise UnknownNameError(f"mode of success of {env.task.id}", unknown[0], valid)
     with EpisodeFile(path) as file:
         header = file.needed_header()
-        there = check_file(path, file, env)
+        there = check_file(path, file, env, labels=labels)
         keys = {
             number: (int(block.table["seed"][k]), int(block.table["index"][k]))
             for block, ks in file.blocks()
             for number, k in ((int(block.table["number"][k]), k) for k in ks)
         }
     names = ["value"] if isinstance(inputs, int) else [*inputs["numbers"], *inputs["pictures"]]
+    keep = f"label:{','.join(labels)}" if labels else KEEP
     at_once = _AT_ONCE if isinstance(inputs, int) else _PICTURES_AT_ONCE
-    with Dataset(path, batch_size=at_once, chunk=chunk, keep=KEEP, observations=names, shuffle=False) as data:
+    with Dataset(path, batch_size=at_once, chunk=chunk, keep=keep, observations=names, shuffle=False) as data:
         parts = [_taken(part, inputs) for part in data]
     joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
     actions, padded, episode, step = (joined.pop(name) for name in ("actions", "padded", "episode", "step"))
@@ -211,13 +218,16 @@ def _advice(env: BatchEnv) -> str:
     return f"Collect demonstrations of {env.fingerprint()['task']} as it is trained here"
 
 
-def check_file(path: str | Path, file: EpisodeFile, env: BatchEnv, *, also: Sequence[str] = ()) -> int:
+def check_file(
+    path: str | Path, file: EpisodeFile, env: BatchEnv, *, also: Sequence[str] = (), labels: Sequence[str] = ()
+) -> int:
     """:func:`check_recording` of an open recording, whose episodes may also be none that validate or test. Returns how
-    many of them succeeded."""
+    many of them succeeded, with one of these labels if any are given."""
     check_recording(path, file.needed_header().fingerprint, env, also=also)
     there = [(block.table, k) for block, ks in file.blocks() for k in ks]
     check_unseen(path, [int(table["seed"][k]) for table, k in there])
-    return sum(bool(table["success_once"][k]) for table, k in there)
+    won = [(table, k) for table, k in there if table["success_once"][k]]
+    return len(won) if not labels else sum(str(table["mode"][k]) in labels for table, k in won)
 
 
 def check_recording(path: str | Path, recorded: Mapping[str, Any], env: BatchEnv, *, also: Sequence[str] = ()) -> None:

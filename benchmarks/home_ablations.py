@@ -1,0 +1,166 @@
+"""MS-HAB's ablations of policies, with clones that see numbers: which object, how many demonstrations, and which.
+
+    python benchmarks/home_ablations.py                     # an hour and a half on one core
+    python benchmarks/home_ablations.py --only objects      # or demonstrations, or modes
+    python docs/homes_tables.py                             # then: the tables and curves of docs/homes-tables.md
+
+All are ``bc`` with the recipe of HomePick-v1, or of HomePlace-v1 the same one, and one seed. Every policy is tested on
+the same episodes of its object, which nothing else has seen. The parts:
+
+    objects         Pick: one policy for nine objects, 2,000 demonstrations, or one for each of three objects with as
+                    many of that object as the first has on average
+    demonstrations  Pick of one object, from the first 10 to 1,000 of the same recording
+    modes           Place: imitating demonstrations that were placed at the goal, or dropped to it, as many of each, of
+                    one expert whose gripper opens by itself now and then
+
+The file is written after every policy; what it has already is not trained again, unless ``--again``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from common import arguments, parsed
+from learning import manikin, train
+
+from manikin.data.recording.read import read_episodes
+from manikin.env.state.provenance import versions
+from manikin.eval.evaluation import evaluate
+from manikin.eval.protocol import load_protocol
+from manikin.learn.run.demos import DEMOS
+from manikin.learn.run.recipe import Recipe, recipe_for
+from manikin.learn.run.train import PROTOCOL
+from manikin.machine import machine
+from manikin.policy.trained import trained_policy
+
+OUT = Path(__file__).parent / "results" / "home_ablations.json"
+PARTS = ("objects", "demonstrations", "modes")
+SEED = 9351
+PLACES = "005_tomato_soup_can"
+ONES = ("024_bowl", "004_sugar_box", "005_tomato_soup_can")
+NINE, EACH = 2_000, 222  # demonstrations
+COUNTS = (10, 30, 100, 300, 1_000)
+STEPS, LONG = 10_000, 20_000  # gradient steps of one object, and of nine
+MODES = ("placed_in_goal_success", "dropped_to_goal_success")
+DROPS = "graded:drop=0.02"  # who demonstrates Place
+PLACED, OF = 2_400, 150  # episodes, and demonstrations of each mode
+
+
+def recipe(task: str, objects: tuple[str, ...], demonstrations: int, steps: int, **settings: Any) -> Recipe:
+    """Of a clone: that of HomePick-v1, validated twice. No objects are all nine."""
+    found = recipe_for("bc", "HomePick-v1")[0]
+    return found.replace(
+        task=task,
+        env={"config.objects": list(objects)} if objects else {},
+        settings={"demonstrations": demonstrations, **settings},
+        steps=steps,
+        validate_every=steps // found.config.updates // 2,
+    )
+
+
+def brief(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: found[name] for name in ("tested", "cpu_seconds", "steps", "recipe_hash")}
+
+
+class Ablations:
+    """Trains what is asked for, and writes it down."""
+
+    def __init__(self, out: Path, folder: Path, *, again: bool, quick: bool) -> None:
+        self.out, self.folder, self.again, self.quick = out, folder, again, quick
+
+    def read(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out.read_text()) if self.out.exists() else {"runs": {}}
+        return found
+
+    def missing(self, name: str) -> bool:
+        return self.again or name not in self.read()["runs"]
+
+    def keep(self, name: str, found: dict[str, Any]) -> None:
+        done = self.read() | {"command": "python benchmarks/home_ablations.py", "versions": versions()}
+        done["machine"] = {**machine(), "cores": os.cpu_count()}
+        done["runs"][name] = found
+        self.out.write_text(json.dumps(done, indent=1) + "\n")
+        print(name, json.dumps(found), flush=True)
+
+    def trained(self, name: str, one: Recipe) -> tuple[Path, dict[str, Any]]:
+        """The folder of a run, and what is kept of it."""
+        if self.quick:
+            one = one.replace(steps=4, settings={"updates": 2, "hidden": [16]})
+        place = self.folder / name.replace("/", "-").replace(" ", "-")
+        more = ["--threads", "1"]
+        found = train(f"bc:{one.task}", SEED, more, loaded=True, keep=place, quick=self.quick, recipe=one)
+        return place / f"bc-{one.task}-{SEED}", brief(found)
+
+    def objects(self) -> None:
+        """One policy for nine objects against one for each."""
+        ones, nine, each = (ONES[:1], 9, 2) if self.quick else (ONES, NINE, EACH)
+        folders = {}
+        for thing in ones:
+            if self.missing(f"objects/{thing}/one"):
+                folders[thing], found = self.trained(f"one {thing}", recipe("HomePick-v1", (thing,), each, STEPS))
+                self.keep(f"objects/{thing}/one", {**found, "demonstrations": each})
+        if not folders and not self.missing("objects/all/nine"):
+            return
+        folder, found = self.trained("nine", recipe("HomePick-v1", (), nine, LONG))
+        self.keep("objects/all/nine", {**found, "demonstrations": nine})
+        for thing, its in folders.items():
+            result = evaluate(load_protocol(its / PROTOCOL), trained_policy(folder), num_envs=128)
+            rate = result.tasks[0].rate("once")
+            tested = {"rate": round(rate.estimate, 4), "low": round(rate.low, 4), "high": round(rate.high, 4)}
+            self.keep(f"objects/{thing}/nine", {"tested": tested, "demonstrations": nine})
+
+    def demonstrations(self) -> None:
+        """One object, from few demonstrations to many."""
+        counts = (2, 4) if self.quick else COUNTS
+        recording = ""
+        for count in reversed(counts):
+            name = f"demonstrations/{count}"
+            if not self.missing(name):
+                continue
+            given = {"demos": recording, "pushes": 0.0} if recording else {}
+            one = recipe("HomePick-v1", ONES[:1], count, STEPS, **given)
+            folder, found = self.trained(name, one)
+            recording = recording or str(folder / DEMOS)
+            self.keep(name, {**found, "demonstrations": count, "object": ONES[0]})
+
+    def modes(self) -> None:
+        """Demonstrations that were placed, or dropped."""
+        if not any(self.missing(f"modes/{mode}") for mode in MODES):
+            return
+        recording, episodes = self.folder / "place.h5", 3 if self.quick else PLACED
+        who, kept = ("expert", "success") if self.quick else (DROPS, f"label:{','.join(MODES)}")
+        words = ["--policy", who, "--episodes", str(episodes), "--num-envs", "128", "--keep", kept, "--no-states"]
+        config = ["--config", "size_seen=true", f"objects={PLACES}"]
+        manikin("collect", "HomePlace-v1", *words, *config, "--observations", "--out", str(recording))
+        with read_episodes(recording) as file:
+            there = {mode: sum(file.attributes(n)["mode"] == mode for n in file.numbers) for mode in MODES}
+        for mode in MODES:
+            labels = [] if self.quick else [mode]
+            given = {"demos": str(recording), "pushes": 0.0, "labels": labels}
+            folder, found = self.trained(
+                mode, recipe("HomePlace-v1", (PLACES,), 1 if self.quick else OF, STEPS, **given)
+            )
+            result = evaluate(load_protocol(folder / PROTOCOL), trained_policy(folder), num_envs=128)
+            ways = dict(Counter(one.mode for one in result.tasks[0].results).most_common())
+            self.keep(f"modes/{mode}", {**found, "there": there[mode], "demonstrations": OF, "ways": ways})
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--only", nargs="+", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
+    parser.add_argument("--again", action="store_true", help="also what the file has already")
+    args = parsed(parser, OUT)
+    with tempfile.TemporaryDirectory() as temporary:
+        ablations = Ablations(args.out, args.keep or Path(temporary), again=args.again, quick=args.quick)
+        for part in args.only:
+            getattr(ablations, part)()
+
+
+if __name__ == "__main__":
+    main()
