@@ -70,7 +70,7 @@ class HomeOpen(MechanismTask):
 
         swings = found.sense[target]  # where a door swings, there the robot stands
         one, two = swings * of(0.0, 0.15), swings * of(0.0, 0.5)
-        right, left = torch.minimum(one, two) - of(0.5, 0.0), torch.maximum(one, two) + of(0.5, 0.0)
+        right, left = torch.minimum(one, two) - of(0.42, 0.0), torch.maximum(one, two) + of(0.42, 0.0)
         least = 0.8 + (_LOW - foot[:, 2]).clamp_min(0.0)  # a hand that reaches down needs room before it
         away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.45)
         line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
@@ -88,7 +88,9 @@ class HomeOpen(MechanismTask):
             Waypoint(name="around", pose=around, gripper=0.1, pos_tol=0.01, rot_tol=0.1, speed=0.3),
             Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
             Waypoint(name="pull", pose=half, base=far, gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.45),
-            Waypoint(name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45),
+            Waypoint(
+                name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45, dwell_s=0.2
+            ),
             Waypoint(name="let go", pose=leave, base=far, gripper=0.1, pos_tol=0.25, rot_tol=0.5, speed=0.6),
             Waypoint(
                 name="away", pose=clear, base=far, gripper=0.1, pos_tol=0.06, rot_tol=0.3, speed=0.8, timeout_s=0.8
