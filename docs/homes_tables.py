@@ -25,6 +25,7 @@ IMAGES = ROOT / "docs" / "images"
 OBJECTS = ROOT / "benchmarks" / "results" / "home_objects.json"
 EXPERTS = ROOT / "benchmarks" / "results" / "experts.json"
 SCENES = ROOT / "benchmarks" / "results" / "home_scenes.json"
+ABLATIONS = ROOT / "benchmarks" / "results" / "home_ablations.json"
 PUSH = ROOT / "benchmarks" / "results" / "home_push.json"
 PUBLISHED = ROOT / "tests" / "published" / "mshab_tables.json"
 KINDS = ("pick", "place", "open", "close")
@@ -282,11 +283,73 @@ def mix(result: Mapping[str, Any], found: Found) -> str:
     return numbers(("expert with", "episodes", "successes", *(f"`{mode}`" for mode in MIX)), rows)
 
 
+# ---- policies --------------------------------------------------------------------------------------------------------
+
+_MODES = {"placed_in_goal_success": "placed at the goal", "dropped_to_goal_success": "dropped to it"}
+
+
+def words(thing: str) -> str:
+    """An object's name without its number."""
+    return thing.partition("_")[2].replace("_", " ")
+
+
+def bars(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    """Rates with their intervals as horizontal bars, in SVG."""
+    left, wide, tall = 230, 330, 24
+    parts = []
+    for k, (name, one) in enumerate(rows):
+        y, at = 8 + tall * k, {key: left + wide * one[key] for key in ("rate", "low", "high")}
+        parts += [
+            f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{name}</text>',
+            f'<rect x="{left}" y="{y + 3}" width="{at["rate"] - left:.1f}" height="13" fill="#2f6fd0" opacity="0.75"/>',
+            f'<path d="M{at["low"]:.1f},{y + 9.5}H{at["high"]:.1f}" stroke="currentColor" stroke-width="1.5"/>',
+            f'<text x="{at["high"] + 8:.1f}" y="{y + 13}">{100 * one["rate"]:.1f} %</text>',
+        ]
+    end = 14 + tall * len(rows)
+    parts.append(f'<path d="M{left},4V{end - 4}" stroke="currentColor" opacity=".4"/>')
+    parts.append(
+        f'<text x="{left + wide / 2:.0f}" y="{end + 10}" text-anchor="middle">success once, 95 % interval</text>'
+    )
+    return alone(f'<svg viewBox="0 0 640 {end + 18}" role="img" class="chart">{"".join(parts)}</svg>') + "\n"
+
+
+def ablated(runs: Mapping[str, Any]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """The runs of each ablation, with their titles."""
+    objects, counts, modes = (
+        [(name.split("/")[1:], one) for name, one in runs.items() if name.startswith(f"{part}/")]
+        for part in ("objects", "demonstrations", "modes")
+    )
+    policies = {"one": "its own policy", "nine": "one for nine"}
+    alone_ones = [(f"{words(thing)}, {policies[who]}", one) for (thing, who), one in objects if thing != "all"]
+    return {
+        "objects": sorted(alone_ones, key=lambda row: row[0].split(",")[0]),
+        "demonstrations": sorted(
+            ((f"{one['demonstrations']:,} demonstrations", one) for _, one in counts),
+            key=lambda row: row[1]["demonstrations"],
+        ),
+        "modes": [(_MODES[mode], one) for (mode,), one in modes],
+    }
+
+
+def policies(part: str, found: Mapping[str, list[tuple[str, dict[str, Any]]]]) -> str:
+    """The table of an ablation of policies."""
+    rows = []
+    for title, one in found[part]:
+        tested = one["tested"]
+        cells = [title, f"{one['demonstrations']:,}", *(f"{100 * tested[key]:.1f}" for key in ("rate", "low", "high"))]
+        if part == "modes":
+            cells += [f"{100 * one['ways'].get(mode, 0) / tested['episodes']:.1f}" for mode in (*_MODES, MIX[2])]
+        rows.append(cells)
+    heads = ["policy", "demonstrations", "success once", "low", "high"]
+    more = [f"`{mode}`" for mode in (*_MODES, MIX[2])] if part == "modes" else []
+    return numbers((*heads, *more), rows)
+
+
 def made() -> dict[Path, str]:
     """The text of each file."""
-    files = (OBJECTS, PUSH, PUBLISHED, EXPERTS, SCENES)
-    result, push, published, experts, scanned = (json.loads(one.read_text()) for one in files)
-    found = Found(result)
+    files = (OBJECTS, PUSH, PUBLISHED, EXPERTS, SCENES, ABLATIONS)
+    result, push, published, experts, scanned, trained = (json.loads(one.read_text()) for one in files)
+    found, parts_of = Found(result), ablated(trained["runs"])
     parts = {
         "summary": summary(published, found, experts),
         "scenes": scenes(published, scanned, "train"),
@@ -296,12 +359,17 @@ def made() -> dict[Path, str]:
         "forces": forces(found),
         "graded": graded(result, found),
         "mix": mix(result, found),
+        **{f"ablation {part}": policies(part, parts_of) for part in parts_of},
         **tables(published, found),
     }
     return {
         PAGE: sections(PAGE.read_text(), parts),
         IMAGES / "homes-limits.svg": sweep(found),
         IMAGES / "homes-limits-noise.svg": sweep(found, noise=0.2),
+        **{
+            IMAGES / f"homes-{part}.svg": bars([(title, one["tested"]) for title, one in rows])
+            for part, rows in parts_of.items()
+        },
     }
 
 

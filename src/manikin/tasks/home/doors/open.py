@@ -52,15 +52,11 @@ class HomeOpen(MechanismTask):
         seen, torso = self.seen(h), self.torso(h)
         return self.by_kind(h, lambda joint: open_terms(seen, joint, ev["success"], torso))
 
-    @property
-    def parted(self) -> bool:
-        return super().parted and self.wide
-
     def way(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
         """Pull; push a door on that opens past a right angle."""
-        return open_wide(self, h) if self.wide and kind == "fridge" else self._pull(h)
+        return open_wide(self, h) if self.wide and kind == "fridge" else self._pull(h, kind)
 
-    def _pull(self, h: MechanismHandles) -> list[Waypoint]:
+    def _pull(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
         """Drive before the handle, take it, pull while driving back, let go, rest."""
         found, target, cold = self._fronts, h.target.value.long(), self.cold(h)
         foot, base, joint, rest = found.handle[target], self.seen(h).base, self.joint(h), h.robot.keyframe("rest")
@@ -89,7 +85,14 @@ class HomeOpen(MechanismTask):
             Waypoint(name="close", pose=around, gripper=-1, pos_tol=0.03, rot_tol=0.2),
             Waypoint(name="pull", pose=half, base=far, gripper=-1, pos_tol=0.05, rot_tol=0.4, speed=0.45),
             Waypoint(
-                name="pull on", pose=opened, base=far, gripper=-1, pos_tol=0.02, rot_tol=0.4, speed=0.45, dwell_s=0.2
+                name="pull on",
+                pose=opened,
+                base=far,
+                gripper=-1,
+                pos_tol=0.02,
+                rot_tol=0.4,
+                speed=0.45,
+                dwell_s=0.2 if kind == "drawer" else 0.0,  # a drawer that still moves when it is let go rolls shut
             ),
             Waypoint(name="let go", pose=leave, base=far, gripper=0.1, pos_tol=0.25, rot_tol=0.5, speed=0.6),
             Waypoint(
