@@ -226,15 +226,16 @@ def test_the_expert_shuts_the_fridge_also_where_a_wall_is_beside_its_hinge() -> 
     env.close()
 
 
-def test_drawers_and_the_fridge_are_shut_in_one_batch_by_actions_that_each_has_alone() -> None:
+@pytest.mark.parametrize("task", TASKS)
+def test_drawers_and_the_fridge_go_in_one_batch_by_actions_that_each_has_alone(task: str) -> None:
     """Each kind is a part of the expert; a row's actions are those of the expert of its kind."""
     seeds = list(range(5, 53, 8))
-    env = made("HomeClose-v1", 5, len(seeds))
+    env = made(task, 5, len(seeds))
     env.reset(seed=seeds)
     cold = env.task.cold(env.h).clone()
     assert cold.any() and not cold.all()
     expert, won = WaypointExecutor(env), torch.zeros(len(seeds), dtype=torch.bool)
-    alone, row = made("HomeClose-v1", 5, 1), int(cold.nonzero()[0])
+    alone, row = made(task, 5, 1), int(cold.nonzero()[0])
     alone.reset(seed=[seeds[row]])
     lone = WaypointExecutor(alone)
     for k in range(200):
