@@ -20,7 +20,17 @@ from manikin.homes import VARIATIONS, FreeSpace, free_space
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import HomeObject
-from manikin.math import Constant, pose, pose_inv, pose_mul, quat_from_yaw, quat_mul, quat_rotate, quat_to_yaw
+from manikin.math import (
+    Constant,
+    pose,
+    pose_inv,
+    pose_mul,
+    quat_conj,
+    quat_from_yaw,
+    quat_mul,
+    quat_rotate,
+    quat_to_yaw,
+)
 from manikin.scene.handles import Robot
 from manikin.tasks.home.predicates import COMMON
 from manikin.tasks.home.scene import FETCH_RADIUS, surfaces
@@ -43,6 +53,8 @@ _WAY = 2.5  # [m] that a start is at most from a stand
 _ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary there
 _STRIDE = 4  # a start every so many cells
 _FORTH = Constant(((0.0, 0.0, 1.0),))  # where a tool points
+_WIDE = 0.08  # [m] of the 0.1 that the hand opens
+_ASIDE = 2.5  # times as far beside the middle as it was taken: such an object is drawn along for half of the way
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
 
@@ -272,6 +284,16 @@ class Grips:
         """(n, 7) poses of objects ``choice`` (n,) that a tool at ``tool`` (n, 7) holds."""
         own = pose(self._grip[choice], quat_mul(quat_from_yaw(self._yaw[choice]), facing_down(robot)))
         return pose_mul(tool, pose_inv(own))
+
+    def let_go(self, robot: Robot, choice: Tensor, thing: Tensor) -> Tensor:
+        """(n, 7) poses of the tool that let go of upright objects ``thing`` (n, 7): where it is, but for a wide object
+        that is taken beside its middle. One that has crept there would stick in the open hand, so it moves aside."""
+        now = robot.tcp_pose
+        wide = (self._grip[choice, :2] != 0).any(1) & (self._width[choice] > _WIDE)
+        turn = quat_to_yaw(quat_mul(now[:, 3:], quat_conj(facing_down(robot))))
+        aside = self.of(robot, choice, thing, turn)[:, :2] - thing[:, :2]
+        place = torch.where(wide[:, None], thing[:, :2] + _ASIDE * aside, now[:, :2])
+        return pose(torch.cat([place, now[:, 2:3]], 1), now[:, 3:])
 
     def own(self, choice: Tensor) -> Tensor:
         """(n,) [rad] turn of the gripper about the vertical when an object that is not turned is taken."""

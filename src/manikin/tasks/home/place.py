@@ -147,18 +147,19 @@ class HomePlace(HandlingTask):
         drive, stand = self.drive(h, gripper=-1)
         if self.from_front:
             return [drive, *stowing(h.robot, h.thing.pose, h.goal.value, stand)]
-        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, stand[:, 2])]
+        free = self._grips.let_go(h.robot, h.thing.choice, h.thing.pose)
+        return [drive, *placing(h.robot, h.thing.pose, h.goal.value, stand[:, 2], free)]
 
 
-def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor) -> list[Waypoint]:
+def placing(robot: Robot, thing: Tensor, goal: Tensor, facing: Tensor, free: Tensor) -> list[Waypoint]:
     """From a stand: put what is held, at ``thing`` (n, 7), down to ``goal`` (n, 3) [m], let go, go back to rest. It is
-    turned so that the tool then faces as the robot does, ``facing`` (n,) [rad]."""
+    turned so that the tool then faces as the robot does, ``facing`` (n,) [rad]; it lets go at ``free`` (n, 7)."""
     over, down = brought(robot, thing, goal, facing, (_OVER, _ABOVE))
     up = pose(above(robot.tcp_pos, _OVER), robot.tcp_quat)
     return [
         Waypoint(name="over", pose=over, gripper=-1, pos_tol=0.02, rot_tol=0.1, speed=1.2, turn=3.0),
         Waypoint(name="down", pose=down, gripper=-1, pos_tol=0.005, speed=0.25),
-        Waypoint(name="open", pose=robot.tcp_pose, gripper=1, pos_tol=0.02),
+        Waypoint(name="open", pose=free, gripper=1, pos_tol=0.02),
         Waypoint(name="up", pose=up, gripper=1, pos_tol=0.03, speed=0.4),
         back(robot, gripper=1),
     ]

@@ -483,7 +483,7 @@ class LongTask(Task):
             [drive("navigate", path, aside, gripper=1), back(robot, gripper=1)],
             [drive("navigate with the object", path, aside, gripper=-1), back(robot, gripper=-1)],
             [to_object, *picking(robot, grip)],
-            [to_goal, *placing(robot, thing, goal, facing)],
+            [to_goal, *placing(robot, thing, goal, facing, self._grips.let_go(robot, choice, thing))],
         ]
         if self._from_front.any():
             grip = self._grips.from_front(choice, thing, facing)
