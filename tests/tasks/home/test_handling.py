@@ -16,7 +16,7 @@ from manikin.env.env import Env
 from manikin.env.registry import task_class
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.homes.objects import HOME_OBJECTS
-from manikin.math import quat_to_yaw
+from manikin.math import pose, pose_mul, quat_conj, quat_mul, quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.robots.fetch_mshab import QPOS
 from manikin.spec.labels import Story
@@ -297,4 +297,20 @@ def test_the_place_of_an_object_is_turned_any_way() -> None:
     env = in_one("HomePick-v1", list(range(0, 64, 8)))
     yaw = quat_to_yaw(env.h.thing.quat)
     assert yaw.max() - yaw.min() > 2.0 and len(set(env.h.place.value.tolist())) >= 4
+    env.close()
+
+
+def test_a_can_that_crept_to_the_middle_of_the_hand_is_let_go() -> None:
+    """It is wider than the open hand. Lifted straight up, the hand took it along in all of these rows."""
+    env = in_one("HomePlace-v1", [0, 8, 16, 24], {"objects": ("002_master_chef_can",)})
+    h = env.h
+    crept = pose(torch.tensor([[-0.005, 0.0, 0.051]]).expand(4, 3), quat_mul(quat_conj(h.robot.tcp_quat), h.thing.quat))
+    put = pose_mul(h.robot.tcp_pose, crept)
+    h.thing.set_pose(put[:, :3], put[:, 3:])
+    h.robot.set_qpos(h.robot.arm_qpos, opening=0.997)
+    env.world.forward()
+    expert, won = WaypointExecutor(env), torch.zeros(4, dtype=torch.bool)
+    for _ in range(env.horizon):
+        won |= env.step(expert.act())[-1]["success"]
+    assert won.sum() >= 3
     env.close()

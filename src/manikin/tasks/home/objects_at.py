@@ -54,7 +54,7 @@ _ROOM = 0.12  # [m] more than the radius where it starts: the arm's joints vary 
 _STRIDE = 4  # a start every so many cells
 _FORTH = Constant(((0.0, 0.0, 1.0),))  # where a tool points
 _WIDE = 0.08  # [m] of the 0.1 that the hand opens
-_ASIDE = 2.5  # times as far beside the middle as it was taken: such an object is drawn along for half of the way
+_FURTHER, _DOWN = 2.5, 0.02  # such an object is drawn along for half of the way; pressed down [m], it stays
 _PRESSED = 0.0005  # [m] by which a pad is pressed into an object that is held at the start
 
 
@@ -287,13 +287,17 @@ class Grips:
 
     def let_go(self, robot: Robot, choice: Tensor, thing: Tensor) -> Tensor:
         """(n, 7) poses of the tool that let go of upright objects ``thing`` (n, 7): where it is, but for a wide object
-        that is taken beside its middle. One that has crept there would stick in the open hand, so it moves aside."""
+        that is taken beside its middle. The more it has crept there, the further the tool moves aside and down: it
+        would stick in the open hand."""
         now = robot.tcp_pose
-        wide = (self._grip[choice, :2] != 0).any(1) & (self._width[choice] > _WIDE)
+        wide = (self._grip[choice, :2] != 0).any(1, keepdim=True) & (self._width[choice, None] > _WIDE)
         turn = quat_to_yaw(quat_mul(now[:, 3:], quat_conj(facing_down(robot))))
         aside = self.of(robot, choice, thing, turn)[:, :2] - thing[:, :2]
-        place = torch.where(wide[:, None], thing[:, :2] + _ASIDE * aside, now[:, :2])
-        return pose(torch.cat([place, now[:, 2:3]], 1), now[:, 3:])
+        off = now[:, :2] - thing[:, :2]
+        crept = 1 - (off * aside).sum(1, keepdim=True) / (aside**2).sum(1, keepdim=True).clamp_min(1e-6)
+        crept = crept.clamp(0.0, 1.0) * wide
+        place = torch.where(wide, thing[:, :2] + (1 + _FURTHER * crept) * aside, now[:, :2])
+        return pose(torch.cat([place, now[:, 2:3] - _DOWN * crept], 1), now[:, 3:])
 
     def own(self, choice: Tensor) -> Tensor:
         """(n,) [rad] turn of the gripper about the vertical when an object that is not turned is taken."""
