@@ -81,8 +81,8 @@ def test_an_object_lies_still_on_its_surface() -> None:
     before = [part.env.h.thing.pose for part in env.parts()]
     for _ in range(20):
         env.step(idle(env))
-    for part, pose in zip(env.parts(), before, strict=True):
-        assert (part.env.h.thing.pose - pose).abs().max() < 2e-3
+    for part, was in zip(env.parts(), before, strict=True):
+        assert (part.env.h.thing.pose - was).abs().max() < 2e-3
     env.close()
 
 
