@@ -22,14 +22,13 @@ import json
 import math
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from common import arguments, parsed
-from learning import train
+from learning import once, train
 
 from manikin import make
 from manikin.data.recorder import Recorder
@@ -74,12 +73,11 @@ class Drops:
         card = env.controller.card
         self._columns = list(card.grippers)
         self._opens = torch.tensor([math.copysign(1.0, card.dims[k].scale) for k in self._columns])
-        self._odd = self._open = torch.zeros(env.num_envs, dtype=torch.bool)
+        self._odd, self._open = torch.zeros(2, env.num_envs, dtype=torch.bool)
 
     def reset(self, rows: torch.Tensor) -> None:
         self._expert.reset(rows)
         seeds = torch.from_numpy(self.env.save(rows.cpu().numpy()).extra["seed"])
-        self._odd, self._open = self._odd.clone(), self._open.clone()
         self._odd[rows], self._open[rows] = seeds % 2 == 1, False
 
     def act(self, observation: Any, instruction: Sequence[str]) -> torch.Tensor:
@@ -134,8 +132,7 @@ class Ablations:
         if self.quick:
             one = one.replace(steps=4, settings={"updates": 2, "hidden": [16]})
         place = self.folder / name.replace("/", "-").replace(" ", "-")
-        more = ["--threads", "1"]
-        found = train(f"bc:{one.task}", SEED, more, loaded=True, keep=place, quick=self.quick, recipe=one)
+        found = train(f"bc:{one.task}", SEED, ["--threads", "1"], loaded=True, keep=place, quick=self.quick, recipe=one)
         return place / f"bc-{one.task}-{SEED}", brief(found)
 
     def objects(self) -> None:
@@ -151,9 +148,7 @@ class Ablations:
         self.keep("objects/all/nine", {**found, "demonstrations": NINE})
         for thing, its in folders.items():
             result = evaluate(load_protocol(its / PROTOCOL), trained_policy(folder), num_envs=128)
-            rate = result.tasks[0].rate("once")
-            tested = {"rate": round(rate.estimate, 4), "low": round(rate.low, 4), "high": round(rate.high, 4)}
-            self.keep(f"objects/{thing}/nine", {"tested": tested, "demonstrations": NINE})
+            self.keep(f"objects/{thing}/nine", {"tested": once(result), "demonstrations": NINE})
 
     def demonstrations(self) -> None:
         """One object, from few demonstrations to many."""
@@ -187,8 +182,7 @@ class Ablations:
             folder, found = self.trained(
                 mode, recipe("HomePlace-v1", (PLACES,), 1 if self.quick else OF, STEPS, **given)
             )
-            result = evaluate(load_protocol(folder / PROTOCOL), trained_policy(folder), num_envs=128)
-            ways = dict(Counter(one.mode for one in result.tasks[0].results).most_common())
+            ways = json.loads((folder / "report.json").read_text())["per_task"][0]["modes"]
             self.keep(f"modes/{mode}", {**found, "there": there[mode], "demonstrations": OF, "ways": ways})
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, parsed
-from learning import train
+from learning import once, train
 
 from manikin.data.dataset import Dataset
 from manikin.env.state.provenance import versions
@@ -91,10 +91,9 @@ def cell(
         )
         with Dataset(folder / DEMOS, observations=["policy/tcp_pose" if pictures else "value"]) as data:
             length = data.frames / data.episodes
-    rate = last.tasks[0].rate("once")
     return {
         **found,
-        "tested_last": {"rate": round(rate.estimate, 4), "low": round(rate.low, 4), "high": round(rate.high, 4)},
+        "tested_last": once(last),
         "horizon": horizon,
         "control": control,
         "demonstration_length": round(length, 1),

@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 from common import arguments, parsed
 
 from manikin.env.state.provenance import versions
+from manikin.eval.evaluation import Evaluation
 from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.record import read_progress
@@ -165,6 +166,12 @@ def train(
         seconds, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = sum(getattr(after, name) - getattr(before, name) for name in ("ru_utime", "ru_stime"))
         return record(folder, None if loaded else seconds, cpu)
+
+
+def once(result: Evaluation) -> dict[str, float]:
+    """Success once of an evaluation of one task, with its interval."""
+    rate = result.tasks[0].rate("once")
+    return {"rate": round(rate.estimate, 4), "low": round(rate.low, 4), "high": round(rate.high, 4)}
 
 
 def record(folder: Path, seconds: float | None, cpu_seconds: float) -> dict[str, Any]:

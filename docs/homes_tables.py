@@ -319,10 +319,10 @@ def ablated(runs: Mapping[str, Any]) -> dict[str, list[tuple[str, dict[str, Any]
         [(name.split("/")[1:], one) for name, one in runs.items() if name.startswith(f"{part}/")]
         for part in ("objects", "demonstrations", "modes")
     )
-    policies = {"one": "its own policy", "nine": "one for nine"}
-    alone_ones = [(f"{words(thing)}, {policies[who]}", one) for (thing, who), one in objects if thing != "all"]
+    whose = {"one": "its own policy", "nine": "one for nine"}
+    titled = [(f"{words(thing)}, {whose[who]}", one) for (thing, who), one in objects if thing != "all"]
     return {
-        "objects": sorted(alone_ones, key=lambda row: row[0].split(",")[0]),
+        "objects": sorted(titled, key=lambda row: row[0].split(",")[0]),
         "demonstrations": sorted(
             ((f"{one['demonstrations']:,} demonstrations", one) for _, one in counts),
             key=lambda row: row[1]["demonstrations"],

@@ -95,9 +95,10 @@ class LeRobotWriter:
             return
         # killed in between, nothing of this name may be left that is no dataset
         begun = self.root.with_name(f".{self.root.name}.begun")
+        parts = begun / self._parts.relative_to(self.root)
         try:
-            (begun / "meta" / "parts").mkdir(parents=True, exist_ok=True)
-            replace_file(begun / "meta" / "parts" / "about.json", json.dumps(about).encode())
+            parts.mkdir(parents=True, exist_ok=True)
+            replace_file(parts / "about.json", json.dumps(about).encode())
             os.replace(begun, self.root)
             sync(self.root.parent)
         except OSError as error:

@@ -262,12 +262,12 @@ class MechanismTask(Task):
         return len(self._kinds) > 1
 
     def way(self, h: MechanismHandles, kind: str) -> list[Waypoint]:
-        """The expert of a kind; of all where it is not :attr:`parted`."""
+        """The expert of a kind."""
         raise NotImplementedError
 
     def expert(self, h: MechanismHandles) -> list[Waypoint]:
-        """Of each kind a part, or one of all."""
-        parts = [self.way(h, kind) for kind in (self._kinds if self.parted else self._kinds[:1])]
+        """Of each kind a part."""
+        parts = [self.way(h, kind) for kind in self._kinds]
         return [replace(one, begins=k == 0) for part in parts for k, one in enumerate(part)]
 
     def expert_part(self, h: MechanismHandles) -> Tensor:
