@@ -2,7 +2,7 @@
 
     python benchmarks/home_scenes.py                              # 21 scenes, 210 seeds of each subtask
     python benchmarks/home_scenes.py --subtasks pick --seeds 21
-    python benchmarks/home_scenes.py --validation --seeds 32      # in the built-in apartments 8 to 11; no data needed
+    python benchmarks/home_scenes.py --validation --seeds 200     # in the built-in apartments 8 to 11; no data needed
 
 It needs MANIKIN_DATA/replicacad, but for ``--validation``. The scenes are every third of the 63 with which MS-HAB
 trains. Episode k has seed k, and is in scene k modulo their number. ``no_place`` are scenes in which nothing can be
@@ -93,11 +93,15 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="also what the file has already")
     args = parsed(parser, OUT)
     scenes = scene_names("val") if args.validation else scanned()
-    part = "validation" if args.validation else "subtasks"
+    part, key, words = (
+        ("validation", "command_validation", " --validation --seeds 200")
+        if args.validation
+        else ("subtasks", "command", "")
+    )
     if args.quick:
         scenes, args.seeds, args.subtasks = scenes[:1], 1, args.subtasks[:1]
     done: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
-    done |= {"command": "python benchmarks/home_scenes.py", "versions": versions(), "machine": machine()}
+    done |= {key: f"python benchmarks/home_scenes.py{words}", "versions": versions(), "machine": machine()}
     for name in args.subtasks:
         entry = done.setdefault(part, {}).setdefault(name, {"episodes": {}})
         if args.again:
