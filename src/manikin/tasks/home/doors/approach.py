@@ -37,6 +37,7 @@ _AHEAD = Constant(((0.0, 0.0, 1.0),))
 _LINES = 17  # that are tried between the outermost two
 _ROOM = 0.32  # [m] that the base wants around it
 _TIGHT = 20.0  # [rad/m] a line that is turned by so much more is as good as one with so much less room
+_SHORT = 2.0  # [rad/m] and as good as one on which the base comes back so much less
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ class Approach:
         foot: (n, 3) [m] the handle where it is when all is shut.
         yaw: (n,) [rad] heading of the base on its way to the handle.
         facing: (n, 4) how the hand takes the handle.
+        back: (n,) [m] from the handle, how far the base comes back.
     """
 
     foot: Tensor
     yaw: Tensor
     facing: Tensor
+    back: Tensor
 
     def base(self, away: float | Tensor) -> Tensor:
         """(n, 3) x, y [m] and yaw [rad] of the base, ``away`` [m] from the handle."""
@@ -87,9 +90,10 @@ def approach(
     base: Tensor,
     right: Tensor,
     left: Tensor,
-    ends: tuple[Tensor, Tensor],
+    away: Tensor,
+    *backs: Tensor,
 ) -> Approach:
-    """The line that is nearest to where the base is, of those on which the base has room.
+    """The line that is nearest to where the base is, of those on which the base has room to come back far.
 
     Args:
         layout: of an apartment.
@@ -99,7 +103,8 @@ def approach(
         base: (n, 3) x, y [m] and yaw of the base.
         right: (n,) [rad] from where it faces, the line is turned to the left by this at least,
         left: and by this at most.
-        ends: between these distances from the handle (n,) [m] the base drives on the line.
+        away: (n,) [m] from the handle the base drives on the line,
+        backs: and from there to one of these distances (n,) [m], the last if it has room.
     """
     to = base[:, :2] - foot[:, :2]
     bearing = wrap_to_pi(atan2(to[:, 1], to[:, 0]) - out)
@@ -109,13 +114,17 @@ def approach(
     lines = torch.cat([nearest, lines], 1)
     facing = out[:, None] + lines
     way = torch.stack([torch.cos(facing), torch.sin(facing)], -1)[:, :, None]
-    places = foot[:, None, None, :2] + torch.stack(ends, 1)[:, None, :, None] * way
-    free = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3]).min(2)
-    cost = (lines - nearest).abs().numpy(force=True) + _TIGHT * np.maximum(_ROOM - free, 0.0)
-    best = torch.tensor(cost.argmin(1).tolist())
-    yaw = wrap_to_pi(facing.gather(1, best[:, None])[:, 0] + math.pi)
+    ends = torch.stack([away, *backs], 1)  # (n, 1 + backs)
+    places = foot[:, None, None, :2] + ends[:, None, :, None] * way
+    room = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3])
+    lack = np.maximum(_ROOM - np.minimum(room[:, :, :1], room[:, :, 1:]), 0.0)  # (n, lines, backs)
+    short = (ends[:, -1:] - ends[:, 1:]).numpy(force=True)[:, None]
+    turned = (lines - nearest).abs().numpy(force=True)[:, :, None]
+    best = torch.tensor((turned + _TIGHT * lack + _SHORT * short).reshape(len(foot), -1).argmin(1).tolist())
+    line, end = (best // len(backs))[:, None], (best % len(backs))[:, None]
+    yaw = wrap_to_pi(facing.gather(1, line)[:, 0] + math.pi)
     aim = torch.where(cold[:, None], _AIM["fridge"].like(foot), _AIM["drawer"].like(foot))
-    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim))
+    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim), ends[:, 1:].gather(1, end)[:, 0])
 
 
 def ready(cold: Tensor, keyframe: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class HomeClose(MechanismTask):
         wide = torch.full_like(q, 0.25)
         away = norm(base[:, :2] - foot[:, :2])
         away = torch.minimum(torch.maximum(away, q + 0.8), q + 0.95)
-        line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, (away, away - q))
+        line = approach(self.layout, cold, foot, found.yaw[target], base, -wide, wide, away, away - q)
         near, on = line.base(away), line.base(away - q)
         before, around, half, shut, still = (
             line.hand(self.handle_at(h, to), back)

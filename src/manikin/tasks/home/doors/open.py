@@ -68,9 +68,10 @@ class HomeOpen(MechanismTask):
         one, two = swings * of(0.0, 0.15), swings * of(0.0, 0.5)
         right, left = torch.minimum(one, two) - of(0.42, 0.0), torch.maximum(one, two) + of(0.42, 0.0)
         least = 0.8 + (_LOW - foot[:, 2]).clamp_min(0.0)  # a hand that reaches down needs room before it
-        away, back = norm(base[:, :2] - foot[:, :2]).clamp_max(0.95).maximum(least), of(1.2, 1.45)
-        line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, (away, back))
-        near, far = line.base(away), line.base(back)
+        away = norm(base[:, :2] - foot[:, :2]).clamp(0.9, 0.95).maximum(least)
+        backs = (of(to, 1.45) for to in (1.2, 1.3, 1.35))  # the less the arm folds, the sooner it is at rest
+        line = approach(self.layout, cold, foot, found.yaw[target], base, right, left, away, *backs)
+        near, far = line.base(away), line.base(line.back)
         before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
         half, opened = (line.hand(self.handle_at(h, of(*q)), 0.015) for q in ((0.24, 0.4), (0.47, 0.8)))
         tool = h.robot.tcp_pos
