@@ -22,7 +22,7 @@ __all__ = ["Swung", "beside", "behind", "open_wide", "shut_wide"]
 
 _ROOM = 0.33  # [m] that the base wants around it
 _TIGHT = 20.0  # [rad/m] or [m/m] a line or a stand is as good as one that is so much worse and has so much less room
-_NEAREST, _FARTHEST = 0.8, 0.95  # [m] from the handle where it is taken
+_NEAREST, _FARTHEST = 0.88, 0.95  # [m] from the handle where it is taken
 # [rad] of the line on which it is pulled from where the door faces, away from the hinge, and [m] from the handle where
 # it ends, where there is room; where it ends nearer, it is turned further [rad/m]
 _TURNED, _BACK, _MORE = 0.2, 1.25, 0.75
@@ -36,7 +36,8 @@ _STAND = (1.3, -0.65)  # [m] out and aside, from where a door is swept shut, whe
 _STANDS = np.array([(x, y) for x in np.linspace(0.8, 1.3, 6) for y in np.linspace(-1.25, -0.55, 8)])
 _BEFORE = 0.75  # [m] of a stand from the door
 _SAMPLES = 7  # of a door
-_NARROW = 0.35  # [m] around a stand below which the base comes backwards, with the arm behind it
+_NARROW = 0.35  # [m] around a stand below which the base comes backwards, with the arm behind it ...
+_CLOSE = 1.08  # ... and [m] before the fridge, where an arm that turns touches it
 _OVER = 0.075  # [m] of the hand above the bar of the handle, where the outer face is free
 
 
@@ -78,9 +79,9 @@ class Swung:
         return self.at(q, self.width)
 
 
-def beside(layout: str, foot: Tensor, out: Tensor, sense: Tensor, base: Tensor) -> tuple[Approach, Tensor, Tensor]:
+def beside(layout: str, foot: Tensor, out: Tensor, sense: Tensor, base: Tensor) -> tuple[Approach, Tensor]:
     """The line from which a door is pulled so that the hand comes round its edge later: from beside its handle, away
-    from the hinge; with (n,) [m] from the handle where the base takes it, and where it has pulled it to.
+    from the hinge; with (n,) [m] from the handle where the base takes it.
 
     Args:
         layout: of an apartment.
@@ -103,7 +104,8 @@ def beside(layout: str, foot: Tensor, out: Tensor, sense: Tensor, base: Tensor) 
     line, end = (torch.tensor(numbers.tolist()) for numbers in divmod(best, len(_BACKS)))
     facing = wrap_to_pi(yaw.gather(1, line[:, None])[:, 0] + math.pi)
     back = backs[end]
-    return Approach(foot, facing, quat_mul(quat_from_yaw(facing), FRIDGE.like(foot))), torch.minimum(near, back), back
+    line = Approach(foot, facing, quat_mul(quat_from_yaw(facing), FRIDGE.like(foot)), back)
+    return line, torch.minimum(near, back)
 
 
 def behind(layout: str, door: Swung, q: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,13 +125,13 @@ def behind(layout: str, door: Swung, q: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def open_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
-    """Drive beside the handle, take it, pull the door ajar while driving back, let go, go round its edge, push its
-    inner face while turning, rest."""
+    """Drive back from a fridge that is close, drive beside the handle, take it, pull the door ajar while driving back,
+    let go, go round its edge, push its inner face while turning, rest."""
     found, target = task.fronts, h.target.value.long()
     foot, base, joint, rest = found.handle[target], task.seen(h).base, task.joint(h), task.rest_here(h)
     door = _door(task, h)
-    line, away, end = beside(task.layout, foot, found.yaw[target], found.sense[target], base)
-    near, far = line.base(away), line.base(end)
+    line, away = beside(task.layout, foot, found.yaw[target], found.sense[target], base)
+    near, far = line.base(away), line.base(line.back)
     before, around = line.hand(joint.handle, 0.08), line.hand(joint.handle, 0.015)
     half, ajar = (line.hand(task.handle_at(h, torch.full_like(joint.q, q)), 0.015) for q in _AJAR)
     leave = pose(line.behind(h.robot.tcp_pos, 0.22), line.facing)
@@ -141,7 +143,9 @@ def open_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     on = at_edge(found.open_from[target] + _PAST, -0.08, 0.02)
     turned = _towards(far[:, :2], on[:, :2])
     arm = torch.cat([rest[:, :3], ready(task.cold(h), h.robot.keyframe("rest"))[:, 3:]], 1)
+    start = torch.where(_close(found.frame[target], door, base)[:, None], _backed(base, 0.4), base)
     return [
+        replace(drive(start, rest, gripper=1), name="back", speed=1.0, pos_tol=0.1, rot_tol=0.4, timeout_s=0.5),
         replace(drive(near, arm, gripper=1), speed=1.0, turn=3.1, pos_tol=0.05, rot_tol=0.12),
         Waypoint(name="before", pose=before, gripper=0.6, pos_tol=0.02, rot_tol=0.1, speed=0.8),
         Waypoint(name="around", pose=around, gripper=0.6, pos_tol=0.015, rot_tol=0.1, speed=0.3, timeout_s=0.5),
@@ -159,7 +163,7 @@ def open_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
 
 def shut_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     """Stand on the side of the hinge, go round the edge of the door above its handle, sweep its outer face along, push
-    it shut while driving on, stay until it is at rest, leave, rest."""
+    it shut while driving on, stay until it is at rest, rest while driving back."""
     found, target = task.fronts, h.target.value.long()
     yaw, sense, rest = found.yaw[target], found.sense[target], task.rest_here(h)
     door, at, q = _door(task, h), task.seen(h).base, task.joint(h).q
@@ -174,10 +178,8 @@ def shut_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     one, turned = _towards(stand, door.place(0.5, -0.55)), _towards(stand, door.place(0.6, 0.0))
     two = torch.cat([door.place(1.0, 0.05), (yaw + math.pi + sense * 0.3)[:, None]], 1)
     half = _towards(0.5 * (stand + at[:, :2]), at[:, :2])
-    half = torch.where(narrow[:, None], half, at)
-    ahead = torch.stack([torch.cos(at[:, 2]), torch.sin(at[:, 2])], 1)
-    back = torch.cat([at[:, :2] - 0.35 * ahead, at[:, 2:]], 1)
-    leave = pose(h.robot.tcp_pos + torch.cat([0.3 * door.out, torch.zeros_like(height)], 1), h.robot.tcp_pose[:, 3:])
+    # backwards the arm is away from what is near, and half of the way is short enough for that
+    half = torch.where((narrow | _close(found.frame[target], door, at))[:, None], half, at)
     # [m/s] how fast the hand goes, [m] how near, [s] when it goes on at the latest, and how long it stays
     stages = [
         ("sweep", hand(door.at(1.2, 0.6, 0.05), 0.5), turned, 0.8, 0.15, 0.75, 0.0),
@@ -206,8 +208,7 @@ def shut_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
         ),
         # what is let go at once springs open: it comes to rest between its frame and a hand that stands still
         Waypoint(name="still", joints=h.robot.arm_qpos, gripper=-1, rot_tol=2.0, dwell_s=0.4),
-        Waypoint(name="leave", pose=leave, base=back, gripper=-1, pos_tol=0.05, rot_tol=1.0, speed=0.8, timeout_s=0.4),
-        Waypoint(name="rest", joints=rest, gripper=-1).hold(),
+        Waypoint(name="rest", joints=rest, base=_backed(at, 0.35), gripper=-1, speed=0.8).hold(),
     ]
 
 
@@ -238,6 +239,17 @@ def _round(
 def _door(task: MechanismTask, h: MechanismHandles) -> Swung:
     found, target = task.fronts, h.target.value.long()
     return Swung.of(found.hinge[target], found.yaw[target], found.sense[target], found.width[target])
+
+
+def _close(frame: Tensor, door: Swung, base: Tensor) -> Tensor:
+    """(n,) bool, whether bases (n, 3) are close before a fridge whose front is at frames (n, 2) [m]."""
+    return ((base[:, :2] - frame) * door.out).sum(1) < _CLOSE
+
+
+def _backed(base: Tensor, by: float) -> Tensor:
+    """(n, 3) bases (n, 3) that have driven back [m]."""
+    ahead = torch.stack([torch.cos(base[:, 2]), torch.sin(base[:, 2])], 1)
+    return torch.cat([base[:, :2] - by * ahead, base[:, 2:]], 1)
 
 
 def _towards(place: Tensor, spot: Tensor) -> Tensor:
