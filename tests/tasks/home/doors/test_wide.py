@@ -23,7 +23,7 @@ from manikin.tasks.home.doors.mechanisms import MechanismTask
 from manikin.tasks.home.doors.open import HomeOpen
 from manikin.tasks.home.doors.wide import Swung, behind, beside
 
-SCENE, TIGHT = "v3_sc0_staging_00", "v3_sc2_staging_00"
+SCENE, TIGHT, BACKS = "v3_sc0_staging_00", "v3_sc2_staging_00", "v3_sc0_staging_09"
 
 
 def swung(layout: str) -> tuple[Fronts, Swung]:
@@ -96,8 +96,8 @@ def test_stands_have_room_on_their_side_of_the_door(layout: str, data_root: Path
     along = door.hinge + share * (door.edge(q) - door.hinge)
     assert float((along - stand).norm(dim=1).min()) > 0.7
     start = torch.cat([door.place(1.1, 0.6), torch.tensor([[math.pi]])], 1)
-    line, near, far = beside(layout, found.handle, found.yaw, found.sense, start)
-    for place in (line.base(near), line.base(far)):
+    line, near = beside(layout, found.handle, found.yaw, found.sense, start)
+    for place in (line.base(near), line.base(line.back)):
         assert float((place[:, :2] - found.handle[:, :2])[0] @ door.aside[0]) > -1e-4
         assert floor(layout).clearance_at(place[:, :2].numpy())[0] > 0.28
     assert floor(layout).clearance_at(stand.numpy())[0] > 0.28
@@ -108,6 +108,27 @@ def test_experts_succeed_at_the_fridge_of_replicacad(kind: type[MechanismTask], 
     task = in_apartments(kind, SCENE)
     env = manikin.make(task, 3, config={"mechanism": "fridge"}, autoreset="disabled", threads=1)
     run = run_episodes(env, ExpertPolicy(env), range(3))
+    env.close()
+    assert all(one.success_once for one in run.results)
+
+
+@pytest.mark.parametrize(("kind", "layout", "seeds"), [(HomeClose, SCENE, (105, 189)), (HomeOpen, BACKS, (3, 66))])
+def test_a_start_close_before_the_fridge_is_left_backwards(
+    kind: type[MechanismTask], layout: str, seeds: tuple[int, ...], data_root: Path
+) -> None:
+    """With its arm before it the robot has no room to turn there."""
+    env = manikin.make(in_apartments(kind, layout), 2, config={"mechanism": "fridge"}, autoreset="disabled", threads=1)
+    env.reset(seed=list(seeds))
+    scene = env.parts()[0].env
+    assert isinstance(scene.task, MechanismTask)
+    began = scene.task.seen(scene.h).base.clone()
+    expert = ExpertPolicy(env)
+    for _ in range(25):
+        env.step(expert.act({}, env.instruction)[:, 0])
+    moved = scene.task.seen(scene.h).base - began
+    ahead = torch.stack([torch.cos(began[:, 2]), torch.sin(began[:, 2])], 1)
+    assert ((moved[:, :2] * ahead).sum(1) < -0.05).all()
+    run = run_episodes(env, ExpertPolicy(env), seeds)
     env.close()
     assert all(one.success_once for one in run.results)
 
