@@ -104,8 +104,8 @@ def beside(layout: str, foot: Tensor, out: Tensor, sense: Tensor, base: Tensor) 
     line, end = (torch.tensor(numbers.tolist()) for numbers in divmod(best, len(_BACKS)))
     facing = wrap_to_pi(yaw.gather(1, line[:, None])[:, 0] + math.pi)
     back = backs[end]
-    line = Approach(foot, facing, quat_mul(quat_from_yaw(facing), FRIDGE.like(foot)), back)
-    return line, torch.minimum(near, back)
+    hand = quat_mul(quat_from_yaw(facing), FRIDGE.like(foot))
+    return Approach(foot, facing, hand, back), torch.minimum(near, back)
 
 
 def behind(layout: str, door: Swung, q: Tensor) -> tuple[Tensor, Tensor]:
