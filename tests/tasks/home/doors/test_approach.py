@@ -36,9 +36,9 @@ def test_it_comes_back_less_far_where_something_stands_in_the_way() -> None:
     def room(away: float) -> float:
         return float(floor(LAYOUT).clearance_at(line.base(away)[:, :2].numpy())[0])
 
-    blocked = next(1.2 + 0.1 * k for k in range(1, 60) if room(1.2 + 0.1 * k) == 0.0)
-    free = next(blocked - 0.1 * k for k in range(1, 20) if room(blocked - 0.1 * k) > 0.32)
-    assert found(free, blocked, wide=0.0).back.tolist() == pytest.approx([free])
+    tight = next(1.2 + 0.1 * k for k in range(1, 60) if room(1.2 + 0.1 * k) < 0.2)
+    free = next(tight - 0.1 * k for k in range(1, 20) if room(tight - 0.1 * k) > 0.32)
+    assert found(free, tight, wide=0.0).back.tolist() == pytest.approx([free])
 
 
 def test_places_on_the_line() -> None:
