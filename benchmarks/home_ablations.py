@@ -43,6 +43,7 @@ from manikin.learn.run.recipe import Recipe, recipe_for
 from manikin.learn.run.train import PROTOCOL
 from manikin.machine import machine
 from manikin.policy.expert import ExpertPolicy
+from manikin.policy.pushes import PushedPolicy, Pushes
 from manikin.policy.trained import trained_policy
 
 OUT = Path(__file__).parent / "results" / "home_ablations.json"
@@ -54,7 +55,8 @@ NINE, EACH = 2_000, 222  # demonstrations
 COUNTS = (10, 30, 100, 300, 1_000)
 STEPS, LONG = 10_000, 20_000  # gradient steps of one object, and of nine
 MODES = ("placed_in_goal_success", "dropped_to_goal_success")
-PLACED, OF = 2_700, 500  # episodes, and demonstrations of each mode
+PLACED, OF = 5_400, 1_000  # episodes, and demonstrations of each mode
+PUSHES = Pushes(0.04)  # as the recipe of HomePick-v1 has
 ROWS = 128
 NEAR, OUTSIDE = 0.1, 0.155  # [m] aside of the goal, and from it, where an object is dropped
 
@@ -171,8 +173,12 @@ class Ablations:
         kept = "success" if self.quick else f"label:{','.join(MODES)}"
         config = {"size_seen": True, "objects": (PLACES,)}
         env = make("HomePlace-v1", num_envs=min(ROWS, episodes), config=config, autoreset="disabled", threads=1)
-        with Recorder(env, recording, observations=True, states=False, keep=kept, first_seed=0) as recorder:
-            run_episodes(env, Drops(env), range(episodes), observers=[recorder])
+        shown = PushedPolicy(Drops(env), env, PUSHES)
+        about = {"pushes": PUSHES.plain}
+        with Recorder(
+            env, recording, observations=True, states=False, keep=kept, first_seed=0, about=about
+        ) as recorder:
+            run_episodes(env, shown, range(episodes), observers=[recorder])
         env.close()
         with read_episodes(recording) as file:
             there = {mode: sum(file.attributes(n)["mode"] == mode for n in file.numbers) for mode in MODES}
