@@ -15,7 +15,7 @@ from manikin.homes import VARIATIONS, FreeSpace, free_space
 from manikin.homes.episodes import home_of
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
-__all__ = ["FRIDGE", "Approach", "aim", "approach", "drive", "floor", "ready"]
+__all__ = ["FRIDGE", "Approach", "aim", "approach", "drive", "floor", "ready", "room_on"]
 
 
 def aim(pitch: float, roll: float) -> Constant:
@@ -113,18 +113,32 @@ def approach(
     nearest = torch.minimum(torch.maximum(bearing, right), left)[:, None]
     lines = torch.cat([nearest, lines], 1)
     facing = out[:, None] + lines
-    way = torch.stack([torch.cos(facing), torch.sin(facing)], -1)[:, :, None]
-    ends = torch.stack([away, *backs], 1)  # (n, 1 + backs)
-    places = foot[:, None, None, :2] + ends[:, None, :, None] * way
-    room = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3])
-    lack = np.maximum(_ROOM - np.minimum(room[:, :, :1], room[:, :, 1:]), 0.0)  # (n, lines, backs)
-    short = (ends[:, -1:] - ends[:, 1:]).numpy(force=True)[:, None]
+    ends = torch.stack(backs, 1)  # (n, backs)
+    lack = np.maximum(_ROOM - room_on(layout, foot, facing, away, ends), 0.0)
+    short = (ends[:, -1:] - ends).numpy(force=True)[:, None]
     turned = (lines - nearest).abs().numpy(force=True)[:, :, None]
     best = torch.tensor((turned + _TIGHT * lack + _SHORT * short).reshape(len(foot), -1).argmin(1).tolist())
     line, end = (best // len(backs))[:, None], (best % len(backs))[:, None]
     yaw = wrap_to_pi(facing.gather(1, line)[:, 0] + math.pi)
     aim = torch.where(cold[:, None], _AIM["fridge"].like(foot), _AIM["drawer"].like(foot))
-    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim), ends[:, 1:].gather(1, end)[:, 0])
+    return Approach(foot, yaw, quat_mul(quat_from_yaw(yaw), aim), ends.gather(1, end)[:, 0])
+
+
+def room_on(layout: str, foot: Tensor, out: Tensor, away: Tensor, backs: Tensor) -> np.ndarray:
+    """(n, lines, backs) [m] around a base, where it has least on its way.
+
+    Args:
+        layout: of an apartment.
+        foot: (n, 3) [m] the handle.
+        out: (n, lines) [rad] from there to the base.
+        away: (n,) [m] from the handle it drives there,
+        backs: (n, backs) [m] and from there to here.
+    """
+    way = torch.stack([torch.cos(out), torch.sin(out)], -1)[:, :, None]
+    ends = torch.cat([away[:, None], backs], 1)
+    places = foot[:, None, None, :2] + ends[:, None, :, None] * way
+    room = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3])
+    return np.asarray(np.minimum(room[..., :1], room[..., 1:]))
 
 
 def ready(cold: Tensor, keyframe: Tensor) -> Tensor:

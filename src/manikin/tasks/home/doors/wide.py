@@ -15,7 +15,7 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.math import atan2, pose, quat_from_yaw, quat_mul, wrap_to_pi
-from manikin.tasks.home.doors.approach import FRIDGE, Approach, aim, drive, floor, ready
+from manikin.tasks.home.doors.approach import FRIDGE, Approach, aim, drive, floor, ready, room_on
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 
 __all__ = ["Swung", "beside", "behind", "open_wide", "shut_wide"]
@@ -92,12 +92,8 @@ def beside(layout: str, foot: Tensor, out: Tensor, sense: Tensor, base: Tensor) 
     """
     near = torch.linalg.vector_norm(base[:, :2] - foot[:, :2], dim=1).clamp(_NEAREST, _FARTHEST)
     yaw = out[:, None] - sense[:, None] * torch.tensor(_LINES.tolist())  # (n, lines)
-    way = torch.stack([torch.cos(yaw), torch.sin(yaw)], -1)
     backs = torch.tensor(_BACKS.tolist())
-    ends = torch.cat([near[:, None], backs.expand(len(near), -1)], 1)  # (n, 1 + backs)
-    places = foot[:, None, None, :2] + ends[:, None, :, None] * way[:, :, None]
-    free = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3])
-    least = np.minimum(free[..., :1], free[..., 1:])
+    least = room_on(layout, foot, yaw, near, backs.expand(len(near), -1))
     turned = np.abs(_LINES[:, None] - _TURNED - _MORE * (_BACK - _BACKS))
     cost = turned + np.abs(_BACKS - _BACK) + _TIGHT * np.maximum(_ROOM - least, 0.0)
     best = cost.reshape(len(near), -1).argmin(1)
