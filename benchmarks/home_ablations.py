@@ -11,7 +11,7 @@ the same episodes of its object, which nothing else has seen. The parts:
                     many of that object as the first has on average
     demonstrations  Pick of one object, from the first 10 to 1,000 of the same recording
     modes           Place: imitating demonstrations that were placed at the goal, or dropped to it from above, as many
-                    of each
+                    of each; with ``--keep`` they are recorded once
 
 The file is written after every policy; what it has already is not trained again, unless ``--again``.
 """
@@ -55,7 +55,7 @@ NINE, EACH = 2_000, 222  # demonstrations
 COUNTS = (10, 30, 100, 300, 1_000)
 STEPS, LONG = 10_000, 20_000  # gradient steps of one object, and of nine
 MODES = ("placed_in_goal_success", "dropped_to_goal_success")
-PLACED, OF = 5_400, 1_000  # episodes, and demonstrations of each mode
+PLACED, OF = 5_400, 1_000  # episodes, and demonstrations of each mode at most
 PUSHES = Pushes(0.04)  # as the recipe of HomePick-v1 has
 ROWS = 128
 NEAR, OUTSIDE = 0.1, 0.155  # [m] aside of the goal, and from it, where an object is dropped
@@ -170,26 +170,29 @@ class Ablations:
         if not any(self.missing(f"modes/{mode}") for mode in MODES):
             return
         recording, episodes = self.folder / "place.h5", 3 if self.quick else PLACED
+        if not recording.exists():
+            self._place(recording, episodes)
+        with read_episodes(recording) as file:
+            there = {mode: sum(file.attributes(n)["mode"] == mode for n in file.numbers) for mode in MODES}
+        of = 1 if self.quick else min(OF, *there.values())
+        for mode in MODES[:1] if self.quick else MODES:
+            labels = [] if self.quick else [mode]
+            given = {"demos": str(recording), "pushes": 0.0, "labels": labels}
+            folder, found = self.trained(mode, recipe("HomePlace-v1", (PLACES,), of, STEPS, **given))
+            ways = json.loads((folder / "report.json").read_text())["per_task"][0]["modes"]
+            self.keep(f"modes/{mode}", {**found, "there": there[mode], "demonstrations": of, "ways": ways})
+
+    def _place(self, recording: Path, episodes: int) -> None:
+        """Record both kinds, pushed on their way."""
         kept = "success" if self.quick else f"label:{','.join(MODES)}"
         config = {"size_seen": True, "objects": (PLACES,)}
         env = make("HomePlace-v1", num_envs=min(ROWS, episodes), config=config, autoreset="disabled", threads=1)
-        shown = PushedPolicy(Drops(env), env, PUSHES)
-        about = {"pushes": PUSHES.plain}
+        shown, about = PushedPolicy(Drops(env), env, PUSHES), {"pushes": PUSHES.plain}
         with Recorder(
             env, recording, observations=True, states=False, keep=kept, first_seed=0, about=about
         ) as recorder:
             run_episodes(env, shown, range(episodes), observers=[recorder])
         env.close()
-        with read_episodes(recording) as file:
-            there = {mode: sum(file.attributes(n)["mode"] == mode for n in file.numbers) for mode in MODES}
-        for mode in MODES[:1] if self.quick else MODES:
-            labels = [] if self.quick else [mode]
-            given = {"demos": str(recording), "pushes": 0.0, "labels": labels}
-            folder, found = self.trained(
-                mode, recipe("HomePlace-v1", (PLACES,), 1 if self.quick else OF, STEPS, **given)
-            )
-            ways = json.loads((folder / "report.json").read_text())["per_task"][0]["modes"]
-            self.keep(f"modes/{mode}", {**found, "there": there[mode], "demonstrations": OF, "ways": ways})
 
 
 def main() -> None:
