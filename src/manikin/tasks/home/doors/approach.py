@@ -15,7 +15,7 @@ from manikin.homes import VARIATIONS, FreeSpace, free_space
 from manikin.homes.episodes import home_of
 from manikin.math import Constant, atan2, pose, quat_from_yaw, quat_mul, quat_rotate, wrap_to_pi
 
-__all__ = ["FRIDGE", "Approach", "aim", "approach", "drive", "floor", "ready", "room_on"]
+__all__ = ["FRIDGE", "Approach", "aim", "approach", "backed", "drive", "floor", "ready", "room_on"]
 
 
 def aim(pitch: float, roll: float) -> Constant:
@@ -139,6 +139,12 @@ def room_on(layout: str, foot: Tensor, out: Tensor, away: Tensor, backs: Tensor)
     places = foot[:, None, None, :2] + ends[:, None, :, None] * way
     room = floor(layout).clearance_at(places.numpy(force=True).reshape(-1, 2)).reshape(places.shape[:3])
     return np.asarray(np.minimum(room[..., :1], room[..., 1:]))
+
+
+def backed(base: Tensor, by: float | Tensor) -> Tensor:
+    """(n, 3) bases (n, 3) that have driven back by a length or (n, 1) lengths [m]."""
+    ahead = torch.stack([torch.cos(base[:, 2]), torch.sin(base[:, 2])], 1)
+    return torch.cat([base[:, :2] - by * ahead, base[:, 2:]], 1)
 
 
 def ready(cold: Tensor, keyframe: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
-from manikin.tasks.home.doors.approach import approach, drive, floor, ready
+from manikin.tasks.home.doors.approach import approach, backed, drive, floor, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.doors.wide import shut_wide
 from manikin.tasks.home.labels import subtask_labels
@@ -137,12 +137,11 @@ class HomeClose(MechanismTask):
             return pose(torch.cat([spot, found.handle[target][:, 2:] + _ABOVE], 1), facing)
 
         near = ~askew & (forth < 1.6)  # it backs before it turns, as else its arm would push the door
-        behind = torch.stack([-torch.cos(at[:, 2]), -torch.sin(at[:, 2])], 1)
-        backed = at[:, :2] + (1.5 - forth).clamp(0.0, 0.7)[:, None] * behind
-        clear = floor(self.layout).clearance_at(backed.numpy(force=True)) > _BASE
+        to_turn = backed(at, (1.5 - forth).clamp(0.0, 0.7)[:, None])[:, :2]
+        clear = floor(self.layout).clearance_at(to_turn.numpy(force=True)) > _BASE
         near &= torch.tensor(clear.tolist())
-        backed = torch.where(near[:, None], backed, at[:, :2])
-        turned = torch.cat([backed, torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
+        to_turn = torch.where(near[:, None], to_turn, at[:, :2])
+        turned = torch.cat([to_turn, torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
         first = base(torch.where(askew, torch.maximum(forth + 0.3, stand), stand))
         arm = torch.where((sense > 0)[:, None], _ON_RIGHT.like(rest), _ON_LEFT.like(rest))
         low, up = rest.expand(h.n, -1), torch.cat([rest[:-8].expand(h.n, -1), arm], 1)

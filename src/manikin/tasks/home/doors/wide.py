@@ -15,7 +15,7 @@ from torch import Tensor
 
 from manikin import Waypoint
 from manikin.math import atan2, pose, quat_from_yaw, quat_mul, wrap_to_pi
-from manikin.tasks.home.doors.approach import FRIDGE, Approach, aim, drive, floor, ready, room_on
+from manikin.tasks.home.doors.approach import FRIDGE, Approach, aim, backed, drive, floor, ready, room_on
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 
 __all__ = ["Swung", "beside", "behind", "open_wide", "shut_wide"]
@@ -139,7 +139,7 @@ def open_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
     on = at_edge(found.open_from[target] + _PAST, -0.08, 0.02)
     turned = _towards(far[:, :2], on[:, :2])
     arm = torch.cat([rest[:, :3], ready(task.cold(h), h.robot.keyframe("rest"))[:, 3:]], 1)
-    start = torch.where(_close(found.frame[target], door, base)[:, None], _backed(base, 0.4), base)
+    start = torch.where(_close(found.frame[target], door, base)[:, None], backed(base, 0.4), base)
     return [
         replace(drive(start, rest, gripper=1), name="back", speed=1.0, pos_tol=0.1, rot_tol=0.4, timeout_s=0.5),
         replace(drive(near, arm, gripper=1), speed=1.0, turn=3.1, pos_tol=0.05, rot_tol=0.12),
@@ -204,7 +204,7 @@ def shut_wide(task: MechanismTask, h: MechanismHandles) -> list[Waypoint]:
         ),
         # what is let go at once springs open: it comes to rest between its frame and a hand that stands still
         Waypoint(name="still", joints=h.robot.arm_qpos, gripper=-1, rot_tol=2.0, dwell_s=0.4),
-        Waypoint(name="rest", joints=rest, base=_backed(at, 0.35), gripper=-1, speed=0.8).hold(),
+        Waypoint(name="rest", joints=rest, base=backed(at, 0.35), gripper=-1, speed=0.8).hold(),
     ]
 
 
@@ -240,12 +240,6 @@ def _door(task: MechanismTask, h: MechanismHandles) -> Swung:
 def _close(frame: Tensor, door: Swung, base: Tensor) -> Tensor:
     """(n,) bool, whether bases (n, 3) are close before a fridge whose front is at frames (n, 2) [m]."""
     return ((base[:, :2] - frame) * door.out).sum(1) < _CLOSE
-
-
-def _backed(base: Tensor, by: float) -> Tensor:
-    """(n, 3) bases (n, 3) that have driven back [m]."""
-    ahead = torch.stack([torch.cos(base[:, 2]), torch.sin(base[:, 2])], 1)
-    return torch.cat([base[:, :2] - by * ahead, base[:, 2:]], 1)
 
 
 def _towards(place: Tensor, spot: Tensor) -> Tensor:
