@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from manikin import Waypoint
-from manikin.math import Constant, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
+from manikin.math import Constant, atan2, norm, pose, quat_from_yaw, quat_mul, yaw_rotate
 from manikin.tasks.home.doors.approach import approach, backed, drive, floor, ready
 from manikin.tasks.home.doors.mechanisms import MechanismHandles, MechanismTask
 from manikin.tasks.home.doors.wide import shut_wide
@@ -23,6 +23,9 @@ __all__ = ["HomeClose"]
 _POINTS = Constant(((0.0, math.cos(math.pi / 6), 0.0, 0.5),))  # a tool that points along x and 30 degrees down
 
 _BASE = 0.35  # [m] around the base that it needs where it backs
+_HAND = 0.75  # [m] before the base is the hand ...
+_WALL = 0.1  # ... and [m] around it that it wants
+_FAR, _ACROSS = 0.1, 0.72  # [m] of a way, and the sine of its angle with where the base faces at its end
 _ABOVE = 0.25  # [m] above the middle of the handle the door's edge is free
 # torso [m] and arm [rad] of a hand that points like that, before the robot on its right or left
 _ON_RIGHT = Constant((0.35, -1.14, -1.03, 1.37, 0.2, -0.41, 1.63, -0.42))
@@ -124,11 +127,16 @@ class HomeClose(MechanismTask):
             place = found.frame[target] + away[:, None] * out + to[:, None] * left_of
             return torch.cat([place, (yaw + math.pi)[:, None]], 1)
 
-        def hand(to: Tensor | float, along: Tensor | float, off: float, lean: float = 0.0) -> Tensor:
+        # of the hand now: the fingers are past the door's edge and behind its face, where they would hold it open
+        tool = yaw_rotate(h.robot.tcp_pos[:, :2] - found.hinge[target], -sense * q)
+        along, off = -(tool * left_of).sum(1), (tool * out).sum(1)
+        hooked = (along > 0.7) & (off < 0.015)
+
+        def hand(to: Tensor | float, along: Tensor | float, off: Tensor | float, lean: float = 0.0) -> Tensor:
             """``along`` [m] the door from its hinge and ``off`` [m] outside of it, where it is at ``to``, above its
             handle; the hand points at the fridge, ``lean`` of the way to where the door points."""
             to = to if isinstance(to, Tensor) else torch.full_like(q, to)
-            along = along[:, None] if isinstance(along, Tensor) else along
+            along, off = (v[:, None] if isinstance(v, Tensor) else v for v in (along, off))
             spot = found.hinge[target] + yaw_rotate(off * out - along * left_of, sense * to)
             facing = quat_mul(
                 quat_from_yaw(yaw + math.pi + lean * sense * (to - math.pi / 2)),
@@ -141,17 +149,21 @@ class HomeClose(MechanismTask):
         clear = floor(self.layout).clearance_at(to_turn.numpy(force=True)) > _BASE
         near &= torch.tensor(clear.tolist())
         to_turn = torch.where(near[:, None], to_turn, at[:, :2])
-        turned = torch.cat([to_turn, torch.where(askew, yaw + math.pi, at[:, 2])[:, None]], 1)
         first = base(torch.where(askew, torch.maximum(forth + 0.3, stand), stand))
+        facing = torch.where(askew, yaw + math.pi, at[:, 2])
+        facing = torch.where(near, facing, _off_walls(self.layout, at, first, facing))
+        turned = torch.cat([to_turn, facing[:, None]], 1)
         arm = torch.where((sense > 0)[:, None], _ON_RIGHT.like(rest), _ON_LEFT.like(rest))
         low, up = rest.expand(h.n, -1), torch.cat([rest[:-8].expand(h.n, -1), arm], 1)
+        deep = 0.685 - 0.2 * (q - 1.8).clamp_min(0.0)  # [m] of the hand from the hinge: a wide open door slips from it
         push = 0.59 - 0.8 * to  # [m] from the hinge, so that the arm need not reach far aside
         # [m] where the base stands, [m/s] how fast the hand goes, [s] when it goes on at the latest, [m], [rad], [s]
         stages: list[tuple[str, Tensor, Tensor | float, float, float, float, float, float]] = [
-            ("before", hand(q, 0.82, 0.024, -0.3), stand, 0.8, 0.9, 0.02, 0.12, 0.0),
-            ("around", hand(q, 0.685, 0.024, -0.3), stand, 0.4, 0.8, 0.015, 0.15, 0.0),
+            ("before", hand(q, 0.82, 0.024, -0.3), stand, 0.8, 0.7, 0.02, 0.12, 0.0),
+            ("around", hand(q, deep, 0.024, -0.3), stand, 0.4, 0.7, 0.015, 0.15, 0.0),
             ("pull", hand(0.5 * (q + 1.2), 0.69, 0.03), stand, 0.8, 0.6, 0.06, 0.4, 0.0),
             ("draw", hand(1.2, 0.69, 0.03), stand, 0.8, 1.0, 0.06, 0.4, 0.0),
+            ("past", hand(q, torch.where(hooked, 0.82, along), off), stand, 1.0, 0.4, 0.03, 3.0, 0.0),
             ("sweep", hand(0.7, 0.66, 0.14), 1.5, 1.0, 0.7, 0.035, 0.4, 0.0),
             ("shut", hand(0.0, push, 0.05), 1.3, 0.8, 0.75, 0.06, 0.4, 0.25),
         ]
@@ -167,8 +179,8 @@ class HomeClose(MechanismTask):
         )
         return [
             replace(drive(turned, low, gripper=1), name="turn"),
-            drive(first, torch.where((near & (aside > 0))[:, None], low, up), gripper=1),
-            replace(drive(first, up, gripper=1), base=None, name="ready"),
+            replace(drive(first, torch.where((near & (aside > 0))[:, None], low, up), gripper=1), timeout_s=0.8),
+            replace(drive(first, up, gripper=1), base=None, name="ready", timeout_s=0.8),
             *(
                 Waypoint(
                     name=name,
@@ -188,3 +200,18 @@ class HomeClose(MechanismTask):
             leave,
             Waypoint(name="rest", joints=low, gripper=-1, turn=2.5).hold(),
         ]
+
+
+def _off_walls(layout: str, at: Tensor, to: Tensor, facing: Tensor) -> Tensor:
+    """(n,) [rad] where bases (n, 3) turn before they drive ``to`` (n, 3), across from where they end: forth or back,
+    so that the hand before them comes to no wall. ``facing`` (n,) [rad] if neither or both would do."""
+    way = to[:, :2] - at[:, :2]
+    heading = atan2(way[:, 1], way[:, 0])
+    ahead = _HAND * torch.stack([torch.cos(heading), torch.sin(heading)], 1)
+    walled, walled_back = (
+        torch.tensor(floor(layout).clearance_at(spot.numpy(force=True)).tolist()) < _WALL
+        for spot in (to[:, :2] + ahead, at[:, :2] - ahead)
+    )
+    across = (torch.sin(heading - to[:, 2]).abs() > _ACROSS) & (norm(way) > _FAR)
+    facing = torch.where(across & walled_back, heading, facing)
+    return torch.where(across & walled, heading + math.pi, facing)
