@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import manikin
-from manikin.errors import ConfigError
+from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import quat_to_yaw
 from manikin.plan.executor import WaypointExecutor
 from manikin.tasks.home.scene import LAYOUTS, spots
@@ -65,6 +65,44 @@ def test_the_robot_touches_nothing_at_the_start() -> None:
     assert (info["robot_force"] == 0).all()
     assert not info["success"].any() and not info["is_near"].any()
     env.close()
+
+
+@pytest.mark.parametrize("before", ["pick", "place"])
+def test_it_starts_before_a_previous_goal(before: str) -> None:
+    """Within 2 m of another surface and facing it to half a radian, as in MS-HAB's PrepareGroceries."""
+    env = made(32, config={"starts": "previous", "before": before})
+    env.reset(seed=list(range(32)))
+    rows = 0
+    for part in env.parts():
+        h, task = part.env.h, part.env.task
+        base, goal, surfaces = task.seen(h).base, task.goal(h), torch.tensor(spots(task.layout).goals)
+        to = surfaces[None, :, :2] - base[:, None, :2]
+        away = torch.linalg.vector_norm(to, dim=2)
+        off = torch.remainder(torch.atan2(to[..., 1], to[..., 0]) - base[:, 2:] + math.pi, 2 * math.pi) - math.pi
+        is_goal = (surfaces[None] == goal[:, None]).all(2)
+        assert ((away <= 2.0 + 1e-5) & (off.abs() <= 0.5 + 1e-4) & ~is_goal).any(1).all()
+        rows += len(base)
+    assert rows == 32
+    *_, info = env.step(torch.zeros(32, env.single_action_space.shape[0]))
+    assert (info["robot_force"] == 0).all()
+    env.close()
+
+
+def test_it_starts_anywhere() -> None:
+    """As in MS-HAB's TidyHouse: near the goal, too, and facing anywhere."""
+    env = made(64, config={"starts": "anywhere"})
+    _, info = env.reset(seed=list(range(64)))
+    assert 0 < int(info["is_near"].sum()) < 48
+    yaw = torch.cat([part.env.task.seen(part.env.h).base[part.rows, 2] for part in env.parts()])
+    assert yaw.min() < -2 and yaw.max() > 2
+    *_, info = env.step(torch.zeros(64, env.single_action_space.shape[0]))
+    assert (info["robot_force"] == 0).all()
+    env.close()
+
+
+def test_a_start_that_is_none() -> None:
+    with pytest.raises(UnknownNameError, match=r"starts of HomeNavigate-v1 'near'. Valid: anywhere, far, previous"):
+        made(1, config={"starts": "near"})
 
 
 def test_what_counts_as_arrived() -> None:

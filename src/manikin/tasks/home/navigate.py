@@ -27,7 +27,7 @@ from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import home_objects
-from manikin.math import pose_mul, yaw_rotate
+from manikin.math import atan2, pose_mul, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.destinations import Destinations, destinations
 from manikin.tasks.home.doors.fronts import WHERE
@@ -42,14 +42,16 @@ from manikin.tasks.home.objects_at import Grips
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
-from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, see, spots
+from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, see, spots, within
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import per_step, press
 
-__all__ = ["BEFORE", "HomeNavigate", "HomeNavigateHandles"]
+__all__ = ["BEFORE", "STARTS", "HomeNavigate", "HomeNavigateHandles"]
 
 BEFORE = ("pick", "place", "open", "close")
 """Subtasks that follow Navigate."""
+STARTS = ("far", "anywhere", "previous")
+"""Where the robot starts."""
 _WAY = Quantity("m", note="that is to be driven, round the furniture")
 
 
@@ -75,10 +77,12 @@ class HomeNavigate(Task):
     Success: the base is within 2 m of the goal and faces it to half a radian; the tool and all joints are at rest; the
     robot stands still.
 
-    After MS-HAB's Navigate, whose numbers are in ``manikin.tasks.home.rules``. The robot starts anywhere that it can
-    drive from, as in TidyHouse. The option ``before`` says which subtask follows, and so where it leads: before Place
-    it carries an object, which it has to hold at the end; before Open and Close it has to stand in the box before the
-    drawer or the fridge. MS-HAB's evaluation of whole sequences leaves the arm out, as ``arm_counts=False`` does here.
+    After MS-HAB's Navigate, whose numbers are in ``manikin.tasks.home.rules``. The option ``starts`` says where the
+    robot starts: ``far``, ``anywhere`` that it can drive from, as in MS-HAB's TidyHouse and SetTable (it may then be
+    there already), or before a ``previous`` goal, as in its PrepareGroceries. The option ``before`` says which subtask
+    follows, and so where it leads: before Place it carries an object, which it has to hold at the end; before Open and
+    Close it has to stand in the box before the drawer or the fridge. MS-HAB's evaluation of whole sequences leaves the
+    arm out, as ``arm_counts=False`` does here.
     There are 500 control steps.
     """
 
@@ -115,11 +119,16 @@ class HomeNavigate(Task):
         before: str = "pick"  # the subtask that follows: pick, place, open or close; before place it carries an object
         where: str = "open"  # that is about: open surfaces, the drawer, or the fridge, which is open unless before open
         objects: tuple[str, ...] = ()  # names of what is carried; by default those of TidyHouse that fit there
+        starts: str = "far"  # from the goal, anywhere, or within 2 m of a previous goal on another surface, facing that
 
     def __init__(self, config: Any = None, *, arm: str = "", layout: str | None = None) -> None:
         super().__init__(config, arm=arm, layout=layout)
         c = self.config
-        for name, word, words in (("before", c.before, BEFORE), ("where", c.where, WHERE)):
+        for name, word, words in (
+            ("before", c.before, BEFORE),
+            ("where", c.where, WHERE),
+            ("starts", c.starts, STARTS),
+        ):
             if word not in words:
                 raise UnknownNameError(f"{name} of {self.id}", word, words)
         self.carrying, self.door = c.before == "place", c.where if c.before in ("open", "close") else ""
@@ -140,8 +149,13 @@ class HomeNavigate(Task):
         c = self.config
         self._opened = "" if c.where == "open" or c.before == "open" else c.where
         self._spots = found = self.find_goals()
-        arrays = (found.starts, found.goals, found.ways)
-        self._starts, self._goals, self._ways = map(torch.tensor, arrays)
+        self._previous = spots(self.layout).goals  # that are taken for the previous one
+        starts = {
+            "far": lambda: found.starts,
+            "anywhere": lambda: found.places[None],
+            "previous": lambda: within(found.places, self._previous, most=COMMON.near),
+        }[c.starts]()
+        self._starts, self._goals, self._ways = map(torch.tensor, (starts, found.goals, found.ways))
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.ways.shape[1:]) - 1
         robot = b.robot(pos=(0, 0, 0))
@@ -185,14 +199,30 @@ class HomeNavigate(Task):
     def start(self, h: HomeNavigateHandles, ep: Episode) -> None:
         if self._opened:
             open_up(h.home, self.layout, self._opened)
-        starts, number = self._starts, self.goal_number(h, ep)
+        number = self.goal_number(h, ep)
         h.target.set(number.float())
         h.marker.set_pose(self._goals[number])
-        place = starts[number, ep.rng.integers("base/place", 0, starts.shape[1])]
-        yaw = ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
-        joints = about_rest(h.robot, ep, torch.cat([place, yaw[:, None]], 1))
+        joints = about_rest(h.robot, ep, self._base(ep, number))
         opening = self.take(h, joints) if self.carrying else 0.3
         h.robot.set_qpos(joints, opening=opening)
+
+    def _base(self, ep: Episode, number: Tensor) -> Tensor:
+        """(n, 3) x, y [m] and yaw [rad] at the start of a way to the goals of these numbers (n,)."""
+        starts, yaw = self._starts, ep.rng.uniform("base/yaw", -torch.pi, torch.pi)
+        which = ep.rng.integers("base/place", 0, starts.shape[1])
+        if self.config.starts == "far":
+            place = starts[number, which]
+        elif self.config.starts == "anywhere":
+            place = starts[0, which]
+        else:
+            goals = torch.tensor(self._previous)
+            previous = ep.rng.integers("base/previous", 0, len(goals))
+            same = (goals[previous] == self._goals[number]).all(1)
+            previous = (previous + same.long()) % len(goals)
+            place, cut = starts[previous, which], COMMON.yaw_noise_cut
+            to = goals[previous, :2] - place
+            yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
+        return torch.cat([place, yaw[:, None]], 1)
 
     def take(self, h: HomeNavigateHandles, joints: Tensor) -> Tensor:
         """Put the object into the hand of a robot at these joints (n, joints); (n,) how far that is open then."""

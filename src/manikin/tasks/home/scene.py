@@ -41,6 +41,7 @@ __all__ = [
     "spots",
     "surface_of",
     "surfaces",
+    "within",
     "yaw_of",
 ]
 
@@ -65,8 +66,8 @@ class Spots:
 
     Attributes:
         space: where the robot can drive.
-        starts: (G, S, 2) [m] for each goal places that the robot can start from, which are not near it; all of a goal
-            are places, some more than once.
+        places: (P, 2) [m] that the robot can start from.
+        starts: (G, S, 2) [m] those that are not near each goal, some more than once.
         goals: (G, 3) [m] places on tables and counters that it can stand before.
         stands: (G, 3) x, y [m] and yaw [rad] where it stands before each.
         ways: (G, nx, ny) [m] how far it is to drive from each cell to each stand.
@@ -74,6 +75,7 @@ class Spots:
     """
 
     space: FreeSpace
+    places: np.ndarray
     starts: np.ndarray
     goals: np.ndarray
     stands: np.ndarray
@@ -115,16 +117,26 @@ def spots(layout: str) -> Spots:
         raise SceneError(f"in {home.name} there is no place before any surface where the robot could stand")
     ways = np.stack([filled(space.ways(np.array(stand[:2]))) for stand in stands])
     room = middles[roomy]
-    far = [room[np.linalg.norm(room - goal[:2], axis=1) > COMMON.near + 2 * CELL] for goal in goals]
-    most = max(map(len, far))
     return Spots(
         space=space,
-        starts=np.stack([np.resize(one, (most, 2)) for one in far]).astype(np.float32),
+        places=room.astype(np.float32),
+        starts=within(room, np.array(goals), least=COMMON.near + 2 * CELL),
         goals=np.array(goals, np.float32),
         stands=np.array(stands, np.float32),
         ways=ways.astype(np.float32),
         names=tuple(names),
     )
+
+
+def within(places: np.ndarray, goals: np.ndarray, least: float = 0.0, most: float = math.inf) -> np.ndarray:
+    """(G, S, 2) [m] for each of the goals (G, 3) [m] those of the places (P, 2) [m] that are more than ``least`` and up
+    to ``most`` [m] from it, some more than once. Raises SceneError where a goal has none."""
+    away = np.linalg.norm(places - goals[:, None, :2], axis=2)
+    found = [places[mine] for mine in (away > least) & (away <= most)]
+    if not min(map(len, found)):
+        raise SceneError(f"there is no place to start from that is {least:g} to {most:g} m from a goal")
+    count = max(map(len, found))
+    return np.stack([np.resize(one, (count, 2)) for one in found]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

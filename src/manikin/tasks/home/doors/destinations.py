@@ -15,7 +15,7 @@ from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.inside import WAY, before_handles, joints_of, places_in
 from manikin.tasks.home.objects_at import Room, places
 from manikin.tasks.home.predicates import COMMON
-from manikin.tasks.home.scene import filled
+from manikin.tasks.home.scene import filled, within
 from manikin.tasks.home.ways import quick_way
 
 __all__ = ["Destinations", "destinations", "room_with"]
@@ -29,14 +29,15 @@ class Destinations:
 
     Attributes:
         room: where the robot can drive and turn with an object in hand.
-        starts: (G, S, 2) [m] for each goal places that the robot can start from, which are not near it; some more than
-            once.
+        places: (P, 2) [m] that the robot can start from.
+        starts: (G, S, 2) [m] those that are not near each goal, some more than once.
         goals: (G, 3) [m].
         stands: of each goal (k, 3) x, y [m] and yaw [rad] where it can stand before it.
         ways: (G, nx, ny) [m] how far it is to drive from each cell to the nearest stand.
     """
 
     room: Room
+    places: np.ndarray
     starts: np.ndarray
     goals: np.ndarray
     stands: tuple[np.ndarray, ...]
@@ -61,13 +62,14 @@ class Destinations:
         if not len(goals):
             raise SceneError(f"in {room.home.name} there is no place before any such goal where the robot could stand")
         roomy = room.space.origin + np.argwhere(room.roomy) * CELL
-        far = [roomy[np.linalg.norm(roomy - goal[:2], axis=1) > COMMON.near + _FARTHER] for goal in goals]
-        most = max(map(len, far))
-        if not min(map(len, far)):
-            raise SceneError(f"in {room.home.name} there is no place to start from that is {COMMON.near} m from a goal")
+        try:
+            far = within(roomy, goals, least=COMMON.near + _FARTHER)
+        except SceneError as error:
+            raise SceneError(f"in {room.home.name} {error}") from None
         return cls(
             room=room,
-            starts=np.stack([np.resize(one, (most, 2)) for one in far]).astype(np.float32),
+            places=roomy.astype(np.float32),
+            starts=far,
             goals=np.asarray(goals, np.float32),
             stands=tuple(np.asarray(some, float) for some in stands),
             ways=np.stack([filled(room.space.nearest(some[:, :2])) for some in stands]).astype(np.float32),
