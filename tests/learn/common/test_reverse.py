@@ -61,6 +61,17 @@ def test_an_episode_begins_where_a_demonstration_was_and_goes_on_as_it_did(demos
         np.testing.assert_array_equal(got.numpy(), wanted)
 
 
+def test_of_a_recording_that_left_failures_out_the_others_are_taken(tmp_path):
+    out = tmp_path / "pick.h5"
+    words = ["--episodes", "3", "--seed", "10", "--keep", "success", "--observations", "--out", str(out)]
+    assert main(["collect", "PickCube-v2", *words]) == 0
+    with EpisodeFile(out) as file:
+        assert file.numbers == [0, 2]  # the expert misses seed 11
+        lengths = [int(np.argmax(one.succeeded)) + 1 for one in file]
+    env = make("PickCube-v2", num_envs=2, reward="sparse", autoreset="same_step")
+    assert ReverseStarts(env, out).lengths.tolist() == lengths
+
+
 def test_such_an_episode_is_cut_short_in_proportion_to_what_was_left(demos):
     env = environment()
     starts = ReverseStarts(env, demos, back=3, patience=2.0)

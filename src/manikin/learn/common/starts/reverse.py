@@ -62,7 +62,7 @@ class ReverseStarts(SavedStarts):
         super().__init__(env, seed)
         self.back, self.wins, self.patience = back, wins, patience
         with EpisodeFile(path) as file:
-            played = [part for batch in batches(file, range(len(file)), env.num_envs) for part in _played(env, batch)]
+            played = [part for batch in batches(file, file.numbers, env.num_envs) for part in _played(env, batch)]
         if not played:
             raise DataError(f"{path} holds no episode that succeeded within {env.horizon} steps: nothing to begin from")
         self.lengths = np.array([len(one) for one in played])
