@@ -42,7 +42,6 @@ UNPUBLISHED = {  # of no result
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/homes.py": "python benchmarks/homes.py --quick",
     "benchmarks/interact.py": "python benchmarks/interact.py --quick",
-    "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
     "benchmarks/realities.py": "python benchmarks/realities.py",
     "benchmarks/soft.py": "python benchmarks/soft.py --quick",
@@ -182,9 +181,9 @@ def test_a_result_can_be_made_again(
         pytest.importorskip("mujoco_warp", reason="MuJoCo Warp is not installed: pip install 'manikin[gpu]'")
     if name == "benchmarks/adapters.py" and (library := LIBRARIES.get(shlex.split(command)[2])):
         pytest.importorskip(library, reason="runs in an environment of its own that has this library")
-    if name == "benchmarks/lerobot_envhub.py":
+    if name in ("benchmarks/lerobot_envhub.py", "benchmarks/lerobot_policies.py"):
         pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
-    if name == "benchmarks/home_scenes.py" and "--validation" not in command:
+    if (name == "benchmarks/home_scenes.py" and "--validation" not in command) or name == "benchmarks/human_lift.py":
         request.getfixturevalue("data_root")
     out = tmp_path / "made.json"
     place = ROOT if name == "benchmarks/before_after.py" else peers  # what DIR stands for
@@ -330,8 +329,6 @@ def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -
         pytest.skip("no Chromium is installed")
     if name == "docs/headset.py" and (chromium() is None or iwer() is None):
         pytest.skip("needs Chromium and the npm package iwer: npm install --prefix .venv/iwer iwer")
-    if name == "benchmarks/lerobot_policies.py":
-        pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
     said = run(words_of(UNPUBLISHED[name], {"OUT": tmp_path, **recordings}), tmp_path)
     assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES.get(name, set())
     if name == "docs/robots_pick.py":

@@ -149,12 +149,10 @@ class HomeNavigate(Task):
         c = self.config
         self._opened = "" if c.where == "open" or c.before == "open" else c.where
         self._spots = found = self.find_goals()
-        self._previous = spots(self.layout).goals  # that are taken for the previous one
-        starts = {
-            "far": lambda: found.starts,
-            "anywhere": lambda: found.places[None],
-            "previous": lambda: within(found.places, self._previous, most=COMMON.near),
-        }[c.starts]()
+        starts = found.starts if c.starts == "far" else found.places[None]
+        if c.starts == "previous":
+            self._previous = torch.tensor(spots(self.layout).goals)
+            starts = within(found.places, spots(self.layout).goals, most=COMMON.near)
         self._starts, self._goals, self._ways = map(torch.tensor, (starts, found.goals, found.ways))
         self._origin = torch.tensor(found.space.origin.tolist())
         self._last = torch.tensor(found.ways.shape[1:]) - 1
@@ -215,7 +213,7 @@ class HomeNavigate(Task):
         elif self.config.starts == "anywhere":
             place = starts[0, which]
         else:
-            goals = torch.tensor(self._previous)
+            goals = self._previous
             previous = ep.rng.integers("base/previous", 0, len(goals))
             same = (goals[previous] == self._goals[number]).all(1)
             previous = (previous + same.long()) % len(goals)
