@@ -178,6 +178,7 @@ def main() -> None:
     parser.add_argument("--dataset", type=Path, help="of serve: what it was trained on")
     parser.add_argument("--port", type=int, default=8000, help="of serve")
     parser.add_argument("--demonstrations", type=int, default=200)
+    parser.add_argument("--steps", type=int, help=f"gradient steps, default {STEPS}")
     parser.add_argument("--seed", type=int, default=9351)
     parser.add_argument("--keep", type=Path, help="folder in which dataset and checkpoints stay")
     args = parser.parse_args()
@@ -190,7 +191,7 @@ def main() -> None:
         print(f"{served.name} at {server.url} takes {served.shapes}; Ctrl-C ends it", flush=True)
         server.serve_forever()
         return
-    count, steps, batch, episodes = args.demonstrations, STEPS[args.what], 64, 256
+    count, steps, batch, episodes = args.demonstrations, args.steps or STEPS[args.what], 64, 256
     if args.quick:
         count, steps, batch, episodes = 3, 2, 4, 2
     with tempfile.TemporaryDirectory() as temporary:
