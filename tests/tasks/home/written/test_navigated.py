@@ -15,6 +15,7 @@ from manikin.homes.episodes import HomeEpisode
 from manikin.plan.executor import WaypointExecutor
 from manikin.tasks.home.navigate import HomeNavigate
 from manikin.tasks.home.pick import HomePick
+from manikin.tasks.home.scene import spots
 from manikin.tasks.home.written import in_episodes
 
 pytest.importorskip("scipy", reason="maps of apartments need pip install 'manikin[meshes]'")
@@ -35,8 +36,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return found
 
 
-def played(task: Any, seeds: list[int]) -> Any:
-    env = manikin.make(task, num_envs=1, autoreset="disabled", terminate=False, reward="none", threads=1)
+def played(task: Any, seeds: list[int], **config: Any) -> Any:
+    options = {"autoreset": "disabled", "terminate": False, "reward": "none", "threads": 1, "config": config or None}
+    env = manikin.make(task, num_envs=1, **options)
     env.reset(seed=seeds)
     return env
 
@@ -94,6 +96,17 @@ def test_the_expert_brings_an_object_to_its_goal(folders: Found) -> None:
         if done:
             break
     assert done
+    env.close()
+
+
+def test_it_starts_before_another_surface_where_that_is_asked_for(folders: Found) -> None:
+    env = played(in_episodes(HomeNavigate, folders["tidy_house"][0]), [2], starts="previous")
+    h, task = handles(env)
+    (x, y, yaw), surfaces = task.seen(h).base[0].tolist(), spots(task.layout).goals
+    away = np.hypot(surfaces[:, 0] - x, surfaces[:, 1] - y)
+    off = np.arctan2(surfaces[:, 1] - y, surfaces[:, 0] - x) - yaw
+    faced = np.abs((off + np.pi) % (2 * np.pi) - np.pi) <= 0.5 + 1e-4
+    assert ((away <= 2.0 + 1e-5) & faced).any()
     env.close()
 
 
