@@ -11,17 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.homes import FreeSpace, free_space
+from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.fronts import KINDS
 from manikin.tasks.home.doors.inside import REACH, WAY, inside, joints_of, one_front
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, nearest_stands, places
-from manikin.tasks.home.scene import LAYOUTS
+from manikin.tasks.home.scene import FETCH_RADIUS, LAYOUTS
 from manikin.tasks.home.ways import quick_way, stacked
 
-__all__ = ["LongPlaces", "from_front", "long_places"]
+__all__ = ["LongPlaces", "from_front", "long_places", "without_arm"]
 
 _THERE = (0.06, 0.15)  # [m], [rad] from a stand it need not drive
 _FROM_FRONT = (REACH - 0.1, REACH, REACH + 0.15)  # [m] from a stand to what is taken from the front
+_MORE = 0.05  # [m] of room around the base at its end, where the shoulder leans
 _SKEW = 0.5  # [rad] from straight ahead at most, of a stand before the counter
 _APART = 0.2  # [m] between two things that lie somewhere
 _CORNERS = ("counter/left", "counter/right", "counter/worktop")
@@ -118,7 +121,14 @@ def long_places(layout: str, states: tuple[str, ...], kinds: tuple[str, ...]) ->
             one, k = found[key]
             starts[o, g] = np.resize(one.starts[k], (most, 2))
             near = np.unique(one.stands[k].astype(float), axis=0)
-            here.append((near, near if _inner(key[0]) else from_front(rooms[o], key[0], one.points[k, :2], ahead)))
+            here.append(
+                (
+                    near,
+                    near
+                    if _inner(key[0])
+                    else from_front(rooms[o], without_arm(layout, states[o]), key[0], one.points[k, :2], ahead),
+                )
+            )
         stands.append(tuple(here))
     first = [next(found[key] for found in each if key in found) for key in keys]
     return LongPlaces(
@@ -149,13 +159,25 @@ def _open(layout: str, state: str, kinds: tuple[str, ...]) -> ObjectPlaces:
     return room.with_places(room.open_spots(lambda name: any(_is(name, kind) for kind in kinds)))
 
 
-def from_front(room: ObjectPlaces | Room, name: str, point: np.ndarray, ahead: float) -> np.ndarray:
-    """(k, 3) stands from which things are taken from the front; before the counter straight ahead, about."""
+@functools.lru_cache(maxsize=2 * len(LAYOUTS))
+def without_arm(layout: str, state: str) -> FreeSpace:
+    """Where the base can be in an apartment in which the ``drawer``, the ``fridge`` or nothing is open, wherever its
+    arm is."""
+    return free_space(home_of(layout), radius=FETCH_RADIUS, joints=joints_of(layout, state))
+
+
+def from_front(room: ObjectPlaces | Room, bare: FreeSpace, name: str, point: np.ndarray, ahead: float) -> np.ndarray:
+    """(k, 3) stands from which things at a point (2,) are taken from the front; before the counter straight ahead,
+    about. From there the base, which is free in ``bare``, can go straight on until the point is in reach, to where it
+    has some room, if there are such stands."""
     turning = room.space.origin + np.argwhere(room.turns) * CELL
     found = nearest_stands(turning, point, _FROM_FRONT)
     if name in _CORNERS:
         found = found[np.abs((found[:, 2] - ahead + math.pi) % (2 * math.pi) - math.pi) < _SKEW]
-    return found
+    ends = point - REACH * np.stack([np.cos(found[:, 2]), np.sin(found[:, 2])], 1)
+    clear = bare.sees(found[:, :2], ends)
+    roomy = clear & (bare.clearance_at(ends) >= FETCH_RADIUS + _MORE)
+    return found[roomy if roomy.any() else clear if clear.any() else slice(None)]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ import numpy as np
 from manikin.homes.objects import HOME_OBJECTS
 from manikin.tasks.home.doors.fronts import behind
 from manikin.tasks.home.doors.inside import WAY, before_handles, drawn_out, joints_of, one_front, spots_in
-from manikin.tasks.home.long.places import LongPlaces, from_front
+from manikin.tasks.home.long.places import LongPlaces, from_front, without_arm
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot
 from manikin.tasks.home.scene import surface_of
 from manikin.tasks.home.written.told import Part
@@ -116,7 +116,8 @@ def long_written(layout: str, states: tuple[str, ...], places: Sequence[Place]) 
             starts[o, g], corners[g] = np.resize(spot.starts, (most, 2)), spot.corners
             near = np.unique(spot.stands, axis=0)
             opens = g >= len(places) or places[g].behind
-            stands[o][g] = near, near if opens else from_front(room, spot.name, spot.point[:2], ahead)
+            bare = without_arm(layout, states[o])
+            stands[o][g] = near, near if opens else from_front(room, bare, spot.name, spot.point[:2], ahead)
     return LongPlaces(
         names=(*(place.behind or place.receptacle for place in places), *(spot.name for _, spot in handles)),
         points=np.array([*(place.point for place in places), *(spot.point for _, spot in handles)], np.float32),
