@@ -20,6 +20,7 @@ from manikin.homes.free_space import CELL
 from manikin.tasks.home.doors.fronts import KINDS, Front, fronts
 from manikin.tasks.home.doors.reach_in import REACH, touched
 from manikin.tasks.home.objects_at import ObjectPlaces, Room, Spot, nearest_stands
+from manikin.tasks.home.predicates import COMMON
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import FETCH_RADIUS, yaw_of
 
@@ -54,6 +55,7 @@ _TURNED = (
 )  # [rad] from straight ahead, reaching into the fridge
 _TRIED = tuple(0.06 * k for k in range(-7, 8))  # [rad] likewise, with the whole robot
 _LINES, _BACK = 4, (0.12, 0.24)  # lines to a place in the fridge at most, and [m] of stands behind the first of each
+_SHORT = 0.06  # [m] nearer than what counts as near: a base ends about so far from where it was sent
 _IN, _DOORWAY = 0.3, 0.18  # [m] in front of such a place, where the hand is at most so far from the middle
 _OUT = np.arange(1.2, 1.95, 0.05)  # [m] from a place in the fridge, where the robot can have its arm at rest
 _BEFORE = {
@@ -230,7 +232,8 @@ def _farther(room: Room, tight: FreeSpace, place: np.ndarray, stands: np.ndarray
         ahead = np.array([math.cos(yaw), math.sin(yaw)])
         for back in _BACK:
             at = np.array([x, y]) - back * ahead
-            if _leads(room, tight, room.turns, at, place - REACH * ahead):
+            near = np.linalg.norm(place - at) <= COMMON.near - _SHORT  # as Navigate, which ends there, asks for
+            if near and _leads(room, tight, room.turns, at, place - REACH * ahead):
                 found.append((*at.tolist(), yaw))
     return np.array(found).reshape(-1, 3)
 
