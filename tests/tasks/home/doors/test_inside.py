@@ -8,6 +8,7 @@ import pytest
 from manikin.errors import UnknownNameError
 from manikin.homes import apartment
 from manikin.tasks.home.doors.inside import REACH, inside, one_front
+from manikin.tasks.home.predicates import COMMON
 from manikin.tasks.home.rules import ARTICULATIONS
 from manikin.tasks.home.scene import LAYOUTS
 
@@ -34,6 +35,19 @@ def test_places_in_the_fridge_are_on_its_middle_shelf_and_in_reach_from_the_fron
         assert (np.linalg.norm(to, axis=1) > REACH).all()
         assert np.abs(np.angle(np.exp(1j * (np.arctan2(to[:, 1], to[:, 0]) - stands[:, 2])))).max() < 1e-3
         assert np.abs(np.angle(np.exp(1j * (stands[:, 2] - yaw - np.pi)))).max() < 0.4
+
+
+@pytest.mark.parametrize("layout", ["apartment2", "apartment6"])  # in which the base has to stand far off
+def test_where_the_robot_stands_before_the_fridge_navigate_is_done(layout: str) -> None:
+    """Also 5 cm farther off, which is what a base ends beside where it was sent."""
+    found = inside(layout, "fridge")
+    away = [
+        np.linalg.norm(stands[:, :2] - point[:2], axis=1)
+        for name, point, stands in zip(found.names, found.points, found.stands, strict=True)
+        if name == "fridge"
+    ]
+    assert len(away) == 4
+    assert np.concatenate(away).max() + 0.05 < COMMON.near
 
 
 @pytest.mark.parametrize("opened", ["", "drawer"])

@@ -5,13 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import manikin
 from manikin.homes import apartment
+from manikin.homes.starts import Touching
 from manikin.plan.executor import WaypointExecutor
+from manikin.robots import robot
 from manikin.tasks.home.doors.inside import inside, one_front
+from manikin.tasks.home.doors.reach_in import REACH, READY
+from manikin.tasks.home.long.places import long_places
 from manikin.tasks.home.rules import ARTICULATIONS
 
 pytest.importorskip("scipy", reason="maps of apartments need pip install 'manikin[meshes]'")
@@ -137,3 +142,25 @@ def test_rows_in_different_subtasks_are_as_alone() -> None:
         env.close()
     one, other, both = seen
     assert torch.equal(one[:, 0], both[:, 0]) and torch.equal(other[:, 0], both[:, 1])
+
+
+@pytest.mark.parametrize("layout", ["apartment1", "apartment4"])  # with chairs at the table
+def test_from_the_front_the_base_goes_on_without_touching_anything(layout: str) -> None:
+    """From each stand before the table, in eight poses on the way to where the arm reaches the place. The whole robot
+    is tried in MuJoCo, its arm stretched out as on that way."""
+    found = long_places(layout, ("", "drawer", "fridge"), ("drawer", "table", "fridge"))
+    fetch = robot("fetch_mshab")
+    tries = Touching(apartment(int(layout[-1])), (fetch.arm, fetch.gripper, False))
+    poses = []
+    for place in (k for k, name in enumerate(found.names) if name == "table/top"):
+        for x, y, yaw in found.stands[0][place][1].tolist():
+            ahead = np.array([math.cos(yaw), math.sin(yaw)])
+            end = found.points[place, :2] - REACH * ahead
+            share = np.linspace(0.0, 1.0, 8)[:, None]
+            line = (1 - share) * np.array([x, y]) + share * end
+            poses += [np.append(at, math.remainder(yaw, 2 * math.pi)) for at in line]
+    joints = tries.robot.keyframe("rest").repeat(len(poses), 1)
+    joints[:, :3] = torch.tensor(np.array(poses)).float()
+    joints[:, -8:] = READY.like(joints)
+    assert len(poses) >= 100
+    assert not tries.touches(joints).any()
