@@ -4,22 +4,20 @@
 
 Two runs of ``manikin train sac Lift-v2`` with the same settings, those of the recipe for demonstrations: one with the
 demonstrations (RLPD), one without. Both have the operational space controller that the demonstrations were recorded
-with. ``curve`` has [steps, success] of the validations, ``tested`` success once in 128 held-out episodes.
+with. What is kept of each is that of benchmarks/learning.py; its processor time is that of the training loop.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from common import arguments, command, write
+from learning import manikin, record
 
 from manikin.env.state.provenance import versions
-from manikin.learn.run.page import summary_of
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.machine import machine
@@ -35,28 +33,12 @@ def trained(folder: Path, demos: Path | None, steps: int, seed: int, more: list[
     )
     asked = folder.with_suffix(".toml")
     asked.write_text(recipe.to_toml())
-    words = [
-        "train",
-        "--recipe",
-        asked,
-        "--set",
-        f"env.control={CONTROL}",
-        *(["env.num_envs=4", "env.horizon=20"] if small else []),
-    ]
+    words = ["train", "--recipe", asked, "--set", f"env.control={CONTROL}"]
+    words += ["env.num_envs=4", "env.horizon=20"] if small else []
     words += ["--steps", steps, "--seed", seed, "--out", folder, "--pictures", 0, "--minutes", 600, *more]
-    if demos is not None:
-        words += ["--demos", demos]
-    subprocess.run([sys.executable, "-m", "manikin.cli", *map(str, words)], check=True)
-    found, progress = summary_of(folder), read_progress(folder / "progress.csv")
-    return {
-        "steps": found["steps"],
-        "recipe_hash": found["recipe_hash"],
-        "cpu_seconds": round(progress[-1]["cpu_seconds"], 1),
-        "curve": [
-            [int(row["steps"]), round(row["validated_success"], 4)] for row in progress if "validated_success" in row
-        ],
-        "tested": found["tested"],
-    }
+    words += [] if demos is None else ["--demos", demos]
+    manikin(*map(str, words))
+    return record(folder, None, read_progress(folder / "progress.csv")[-1]["cpu_seconds"])
 
 
 def main() -> None:

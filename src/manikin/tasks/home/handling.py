@@ -18,7 +18,6 @@ from manikin.homes.free_space import CELL
 from manikin.homes.objects import FROM_FRONT, HOME_OBJECTS, OBJECT_SETS, home_objects
 from manikin.math import (
     Constant,
-    atan2,
     norm,
     pose,
     pose_inv,
@@ -35,7 +34,7 @@ from manikin.tasks.home.labels import subtask_labels
 from manikin.tasks.home.numbers import STATE, goal_from_base, numbers
 from manikin.tasks.home.objects_at import Grips, ObjectPlaces, places, way_to
 from manikin.tasks.home.predicates import COMMON, Seen
-from manikin.tasks.home.scene import LAYOUTS, about_rest, needs_mobile, see
+from manikin.tasks.home.scene import LAYOUTS, about_rest, facing, needs_mobile, see
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import above, constant, facing_down, fingers_touch, first_valid, per_step, press
 
@@ -170,10 +169,7 @@ class HandlingTask(Task):
         cell = torch.round((spots - self._origin) / CELL).long()
         cell = torch.minimum(cell.clamp_min(0), self._last)
         spot = first_valid(spots, self._roomy[cell[..., 0], cell[..., 1]])
-        cut = COMMON.yaw_noise_cut
-        to = point[:, :2] - spot
-        yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
-        begun = torch.cat([spot, yaw[:, None]], 1)
+        begun = torch.cat([spot, facing(ep, spot, point)[:, None]], 1)
         h.begun.set(begun)
         joints = about_rest(h.robot, ep, begun)
         low, high = h.robot.limits[h.robot.groups["arm"]].unbind(1)

@@ -27,7 +27,7 @@ from manikin.homes import Home, furnish
 from manikin.homes.episodes import home_of
 from manikin.homes.free_space import CELL
 from manikin.homes.objects import home_objects
-from manikin.math import atan2, pose_mul, yaw_rotate
+from manikin.math import pose_mul, yaw_rotate
 from manikin.robots import fetch_mshab
 from manikin.tasks.home.doors.destinations import Destinations, destinations
 from manikin.tasks.home.doors.fronts import WHERE
@@ -42,7 +42,7 @@ from manikin.tasks.home.objects_at import Grips
 from manikin.tasks.home.predicates import COMMON, Goal, Joint, Seen, is_facing, is_near, succeeds
 from manikin.tasks.home.rewards import navigate_terms
 from manikin.tasks.home.rules import RULES
-from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, needs_mobile, see, spots, within
+from manikin.tasks.home.scene import LAYOUTS, Spots, about_rest, facing, needs_mobile, see, spots, within
 from manikin.tasks.home.ways import stacked
 from manikin.toolkit import per_step, press
 
@@ -217,9 +217,8 @@ class HomeNavigate(Task):
             previous = ep.rng.integers("base/previous", 0, len(goals))
             same = (goals[previous] == self._goals[number]).all(1)
             previous = (previous + same.long()) % len(goals)
-            place, cut = starts[previous, which], COMMON.yaw_noise_cut
-            to = goals[previous, :2] - place
-            yaw = atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
+            place = starts[previous, which]
+            yaw = facing(ep, place, goals[previous])
         return torch.cat([place, yaw[:, None]], 1)
 
     def take(self, h: HomeNavigateHandles, joints: Tensor) -> Tensor:

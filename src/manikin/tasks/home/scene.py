@@ -33,6 +33,7 @@ __all__ = [
     "Spots",
     "Surface",
     "about_rest",
+    "facing",
     "filled",
     "in_apartments",
     "made_by_caller",
@@ -241,6 +242,12 @@ def about_rest(robot: Robot, ep: Episode, base: Tensor) -> Tensor:
     arm = ep.rng.normal("arm", 0.0, COMMON.arm_noise, (7,)).clamp(-cut, cut)
     rest = robot.keyframe("rest")[3:].expand(len(base), -1)
     return torch.cat([robot.base_joints(base), rest[:, :-7], rest[:, -7:] + arm], 1)
+
+
+def facing(ep: Episode, spot: Tensor, point: Tensor) -> Tensor:
+    """(n,) [rad] how bases at spots (n, 2) face points (n, 2 or more), but for a little noise."""
+    to, cut = point[:, :2] - spot, COMMON.yaw_noise_cut
+    return atan2(to[:, 1], to[:, 0]) + ep.rng.normal("base/yaw", 0.0, COMMON.yaw_noise).clamp(-cut, cut)
 
 
 def see(robot: Robot, obj: Tensor, grasped: Tensor, pressed: Tensor, *, both_ways: bool = False) -> Seen:
