@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -12,7 +13,7 @@ import manikin
 from manikin.errors import ConfigError, UnknownNameError
 from manikin.math import pose, quat_from_axis_angle, quat_to_matrix
 from manikin.plan.executor import WaypointExecutor
-from manikin.tasks.hands.three_tips import tip_joints
+from manikin.tasks.hands.three_tips import tip_joints, tip_torques
 
 RADIUS = 0.195 - 0.065 * math.sqrt(3) / 2  # [m] of the disc of goals
 
@@ -149,8 +150,23 @@ def test_the_tips_get_where_the_closed_form_says() -> None:
     assert torch.allclose(tips, wanted, atol=1e-5)  # MuJoCo's places of the tips
 
 
-def test_the_expert_drags_it_to_the_goal() -> None:
-    env = made(0, 8)
+def test_the_tips_push_with_the_torques_of_the_closed_form() -> None:
+    env = made(0)
+    forces = torch.tensor([[3.0, -2.0, 1.0], [0.0, 4.0, -1.0], [-2.0, 0.5, 2.0]]).expand(len(env.h.robot.qpos), 3, 3)
+    tips = [env.robot.tools[f"tip_{n}"] for n in (0, 120, 240)]
+    found = tip_torques(torch.stack([tip.tcp_pos for tip in tips], 1), forces)
+    model, data = env.world.data(0)
+    expected = np.zeros(model.nv)
+    for n, force in zip((0, 120, 240), forces[0], strict=True):
+        places_by_joints = np.zeros((3, model.nv))
+        mujoco.mj_jacSite(model, data, places_by_joints, None, model.site(f"robot/tip_{n}_tcp").id)
+        expected += places_by_joints.T @ force.numpy()
+    assert np.allclose(found[0], expected[:9], atol=0.01)  # [N m]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_the_expert_carries_it_to_the_goal(level: int) -> None:
+    env = made(level, 8)
     env.reset(seed=100)
     expert, won = WaypointExecutor(env), torch.zeros(8, dtype=torch.bool)
     for _ in range(env.horizon):
@@ -160,13 +176,20 @@ def test_the_expert_drags_it_to_the_goal() -> None:
         if won.all():
             break
     assert won.sum() >= 7
-    flat = env.h.cube.pos[:, 2]
-    assert (flat < 0.06).all()  # it was dragged, and did not jump over the tips
 
 
-def test_the_expert_knows_level_0_alone() -> None:
-    with pytest.raises(ConfigError, match="knows level 0, not 3"):
-        WaypointExecutor(made(3)).act()
+def test_what_the_expert_carries_stays_at_the_goal() -> None:
+    env = made(3, 4)
+    env.reset(seed=100)
+    expert = WaypointExecutor(env)
+    for step in range(env.horizon):
+        *_, info = env.step(expert.act())
+        assert step < 150 or info["success"].all()
+
+
+def test_the_expert_knows_no_orientation_but_about_the_vertical() -> None:
+    with pytest.raises(ConfigError, match="turns the cube about the vertical alone: levels 0 to 3"):
+        WaypointExecutor(made(4)).act()
 
 
 def test_warp_agrees() -> None:

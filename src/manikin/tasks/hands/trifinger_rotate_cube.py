@@ -11,10 +11,10 @@ from torch import Tensor
 from manikin import Episode, Event, Handles, Labels, Marker, Mode, Part, Quantity, Robot, SceneBuilder, Task, Variable
 from manikin.arenas.ground import ground
 from manikin.errors import ConfigError, UnknownNameError
-from manikin.math import norm, pose, quat_angle, quat_from_yaw, quat_normalize
+from manikin.math import norm, pose, quat_angle, quat_from_yaw, quat_normalize, quat_to_yaw, wrap_to_pi
 from manikin.props.hands.painted_cube import painted_faces
 from manikin.spec.prop import Shape
-from manikin.tasks.hands.three_tips import drag_targets, tip_joints
+from manikin.tasks.hands.three_tips import tip_joints, tip_targets, tip_torques
 from manikin.toolkit import closeness, constant, per_step
 
 __all__ = ["TriFingerRotateCube"]
@@ -207,13 +207,16 @@ class TriFingerRotateCube(Task):
         return {"total": total, "success": torch.where(ev["success"], 15.0 - total, 0.0)}
 
     def expert(self, h: TriFingerHandles) -> Tensor:
-        """Of level 0: three tips press on the cube and drag it to the goal; see ``three_tips``."""
-        if self.config.level:
-            raise ConfigError(f"the expert of {self.id} knows level 0, not {self.config.level}")
-        base = h.robot.base_pose[:3]
+        """Of levels 0 to 3: three tips press on the cube and carry it to the goal; see ``three_tips``."""
+        if self.config.level == 4:
+            raise ConfigError(f"the expert of {self.id} turns the cube about the vertical alone: levels 0 to 3")
+        base, yaw = h.robot.base_pose[:3], quat_to_yaw(h.cube.quat)
         tips = self.to_tips(h) + (h.cube.pos - base)[:, None]
-        goal = drag_targets(tips, h.cube.pos[:, :2] - base[:2], h.goal.value[:, :2] - base[:2])
+        turn = wrap_to_pi(quat_to_yaw(h.goal.value[:, 3:]) - yaw) if self._turns else torch.zeros(h.n)
+        goal, forces = tip_targets(tips, h.cube.pos - base, h.goal.value[:, :3] - base, yaw, turn)
         # the servos go this share of the way within a step (kp / kd = 10/s), and an action of 1 asks for 0.1 rad
         share = 0.1 * (1.0 - math.exp(-10.0 / self.control_hz))
         action = ((tip_joints(goal) - h.robot.arm_qpos) / share).reshape(h.n, 3, 3)
-        return (action / action.abs().amax(2, keepdim=True).clamp_min(1.0)).flatten(1)  # each finger goes straight
+        action = action / action.abs().amax(2, keepdim=True).clamp_min(1.0)  # each finger goes straight
+        pushed = tip_torques(tips, forces) / (0.1 * torch.tensor(h.robot.arm.gains.kp))
+        return (action.flatten(1) + pushed).clamp(-1.0, 1.0)
