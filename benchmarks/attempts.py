@@ -1,4 +1,4 @@
-"""How far does what was made for another task get at tasks that are not solved?
+"""How far does what was made for another task, or another level, get at tasks that are not solved?
 
     python benchmarks/attempts.py --out benchmarks/results/attempts.json      # two minutes of two cores
     python benchmarks/attempts.py --pictures docs/images/failures             # eight moments of an episode of each
@@ -34,9 +34,16 @@ ATTEMPTS = {  # task: who tries it, and what is to be said of that
     "TrackVelocityRough-v1": ("ppo-TrackVelocity-v1", "which does not see the ground"),
     "HopperHop-v1": ("ppo-HopperStand-v1", "which only stands"),
     "HumanoidRun-v1": ("expert of HumanoidWalk-v1", "which walks at 1 m/s"),
+    **{f"RotateInHand-v1/level={k}": ("ppo-RotateInHand-v1", "which was trained at level 0") for k in (1, 2, 3)},
 }
 PLAYED: dict[str, Any] = {"autoreset": "disabled", "terminate": False, "reward": "dense", "observe": "state"}
 EVERY, SHOWN = 8, 8  # control steps between pictures, and how many
+
+
+def made(name: str, seeds: int = 1) -> manikin.Env:
+    """The environment of a task, or of a level of it: ``TASK/level=N``."""
+    task, _, level = name.partition("/level=")
+    return manikin.make(task, seeds, config={"level": int(level)} if level else None, **PLAYED)
 
 
 def actions_in(env: manikin.Env, who: str) -> Callable[[Tensor], Tensor]:
@@ -58,7 +65,7 @@ def actions_in(env: manikin.Env, who: str) -> Callable[[Tensor], Tensor]:
 def episodes(task: str, who: str, seeds: int, steps: int) -> tuple[dict[str, Any], Tensor, Tensor]:
     """What came of them; of each row the control step in which it fell, 0 for never, and whether it did well at the
     end."""
-    env = manikin.make(task, seeds, **PLAYED)
+    env = made(task, seeds)
     act, fell, began = actions_in(env, who), torch.zeros(seeds, dtype=torch.int64), time.perf_counter()
     paid = torch.zeros(seeds)
     observed, _ = env.reset(seed=0)
@@ -86,7 +93,7 @@ def episodes(task: str, who: str, seeds: int, steps: int) -> tuple[dict[str, Any
 
 def moments(task: str, who: str, seed: int, last: int) -> np.ndarray:
     """Pictures of an episode up to a control step, side by side."""
-    env, renderer, shown = manikin.make(task, **PLAYED), make_renderer(samples=3, shadows=True), []
+    env, renderer, shown = made(task), make_renderer(samples=3, shadows=True), []
     act = actions_in(env, who)
     observed, _ = env.reset(seed=[seed])
     for step in range(last):
@@ -102,7 +109,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--task", nargs="+", default=list(ATTEMPTS), choices=list(ATTEMPTS))
     parser.add_argument("--seeds", type=int, default=64)
-    parser.add_argument("--pictures", type=Path, help="folder for TASK.png, eight moments")
+    parser.add_argument("--pictures", type=Path, help="folder for TASK.png, eight moments; not of levels")
     args = parsed(parser, OUT)
     torch.set_num_threads(1)
     done = json.loads(args.out.read_text()) if args.out.exists() else {}
@@ -112,7 +119,7 @@ def main() -> None:
         found, fell, won = episodes(task, who, 4 if args.quick else args.seeds, 8 if args.quick else 10**9)
         done.setdefault("tasks", {})[task] = {**found, "said": said}
         print(task, json.dumps(found), flush=True)
-        if args.pictures:
+        if args.pictures and "/" not in task:
             late = fell > EVERY * SHOWN
             row = int(fell.where(late, fell.max() + 1).argmin()) if late.any() else int(won.int().argmin())
             write_png(args.pictures / f"{task}.png", moments(task, who, row, int(fell[row]) or EVERY * SHOWN))

@@ -149,13 +149,14 @@ def filled(page: str) -> str:
             done += good
             (solved if good else open_).append(row(task, ways, solved=good))
             for level in declared_levels(task):
+                ways = trained.get(f"{task}/level={level}", [])
                 if level in counted.get(task, {}):
                     won, tried = counted[task][level]
-                    well = won >= LEAST * tried
-                    way = Way("expert", f"{won} of {tried}", well, 0.0)
-                    (solved if well else open_).append(row(task, [way], solved=well, level=level))
-                elif level != "0":  # which is the task's own
-                    open_.append(row(task, [], solved=False, level=level))
+                    ways = [Way("expert", f"{won} of {tried}", won >= LEAST * tried, 0.0), *ways]
+                elif not ways and level == "0":  # which is the task's own
+                    continue
+                good = any(way.solves for way in ways)
+                (solved if good else open_).append(row(task, ways, solved=good, level=level))
         counts.append((family_title(family), f"{done} of {len(tasks)}"))
     head = ("task", "best", "CPU hours of training")
     made = {"count": table(("family", "solved"), counts), "solved": table(head, solved)}
