@@ -93,7 +93,7 @@ def main() -> None:
             shutil.copy(args.demos, few)
         threads = ["--threads", args.threads] if args.threads else []
         # where a recording was interrupted, only what is missing is played
-        record = ["--resume", "--observations", "--keep", "success", "--num-envs", min(64, args.episodes), *threads]
+        record = ["--resume", "--observations", "--keep", "success", "--num-envs", min(64, args.episodes)]
         learn = ["--seed", args.seed, "--minutes", 0, "--pictures", 0, *threads]
         if not args.demos:
             run("collect", args.task, "--episodes", args.demonstrations, *record, "--out", few)

@@ -2,9 +2,9 @@
 
     MANIKIN_DATA=... python benchmarks/human_lift.py --threads 1
 
-Two runs of ``manikin train sac Lift-v2`` with the same settings, those of the recipe for demonstrations: one with the
-demonstrations (RLPD), one without. Both have the operational space controller that the demonstrations were recorded
-with. What is kept of each is that of benchmarks/learning.py; its processor time is that of the training loop.
+Two runs of ``manikin train sac Lift-v2`` with the same settings, those of the task's recipe for demonstrations: one
+with the demonstrations (RLPD), one without. What is kept of each is that of benchmarks/learning.py; its processor time
+is that of the training loop.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
 from manikin.machine import machine
 
-TASK, CONTROL = "Lift-v2", "osc_pose:frame=world"
+TASK = "Lift-v2"
 DEMOS = Path("demos") / "robosuite_1.4.1" / "lift_demo.hdf5"  # in MANIKIN_DATA
 
 
 def trained(folder: Path, demos: Path | None, steps: int, seed: int, more: list[str], *, small: bool) -> dict[str, Any]:
     """One run of the command, and what is kept of it."""
-    recipe = recipe_for("sac", TASK, demos=True)[0].replace(
-        validate_every=50 if small else 400, validation_episodes=2 if small else 32, test_episodes=4 if small else 128
-    )
+    recipe = recipe_for("sac", TASK, demos=True)[0]
+    if small:
+        recipe = recipe.replace(validate_every=50, validation_episodes=2, test_episodes=4)
     asked = folder.with_suffix(".toml")
     asked.write_text(recipe.to_toml())
-    words = ["train", "--recipe", asked, "--set", f"env.control={CONTROL}"]
-    words += ["env.num_envs=4", "env.horizon=20"] if small else []
+    words = ["train", "--recipe", asked, *(["--set", "env.num_envs=4", "env.horizon=20"] if small else [])]
     words += ["--steps", steps, "--seed", seed, "--out", folder, "--pictures", 0, "--minutes", 600, *more]
     words += [] if demos is None else ["--demos", demos]
     manikin(*map(str, words))
@@ -62,7 +61,7 @@ def main() -> None:
             for name, given in (("with", demos), ("without", None))
         }
     about = {"command": command(), "versions": versions(), "machine": {**machine(), "cores": os.cpu_count()}}
-    write({**about, "task": TASK, "control": CONTROL, "seed": args.seed, "runs": runs}, args.out)
+    write({**about, "task": TASK, "seed": args.seed, "runs": runs}, args.out)
 
 
 if __name__ == "__main__":

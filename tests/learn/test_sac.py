@@ -105,10 +105,10 @@ def test_targets_follow_as_a_moving_average():
         torch.testing.assert_close(now, 0.75 * was + 0.25 * source)
 
 
-@pytest.mark.parametrize("entropy", [True, False])
-def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy):
+@pytest.mark.parametrize("entropy, limits", [(True, ()), (False, ()), (False, (-1.0, 1.0))])
+def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy, limits):
     """With critics that say one number everywhere, the loss is that of the formula."""
-    trainer, _ = _train(3, entropy_in_target=entropy, temperature=0.5, temperature_rate=0.0)
+    trainer, _ = _train(3, entropy_in_target=entropy, temperature=0.5, temperature_rate=0.0, value_range=limits)
     for critics, value in ((trainer.critics, 2.0), (trainer.targets, 7.0)):
         torch.nn.init.zeros_(critics.weights[-1])
         torch.nn.init.constant_(critics.biases[-1], value)
@@ -118,6 +118,9 @@ def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy):
     trainer.streams["updates"].set_state(stream)
     following = 7.0 - (0.5 * chances.detach() if entropy else 0.0)
     goal = part["returns"] + part["discounts"] * following
+    if limits:
+        assert (goal > 1.0).any()
+        goal = goal.clamp(-1.0, 1.0)
     torch.testing.assert_close(trainer.improve_critics(part), (2.0 - goal).square().mean())
 
 
@@ -245,6 +248,7 @@ def test_it_runs_on_a_warp_device_unchanged(device):
         ({"min_of": 3}, r"min_of must be at most critics \(2\), got 3"),
         ({"updates": 0}, "updates must be 1 or more"),
         ({"log_std_range": (1.0, -1.0)}, "two numbers that rise"),
+        ({"value_range": (1.0,)}, r"value_range must be two numbers that rise, or none, got \[1.0\]"),
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"demo_share": 1.5}, "demo_share must be from 0 to 1"),
         ({"noise_memory": 1.0}, "noise_memory must be 0 or more and below 1"),
@@ -305,6 +309,8 @@ def test_demonstrations_of_another_project_are_observed_state_by_state(recorded,
         torch.testing.assert_close(getattr(theirs, name), getattr(ours, name), atol=1e-5, rtol=0)
     for name in ("actions", "rewards", "ended", "kept"):
         assert torch.equal(getattr(theirs, name), getattr(ours, name))
+    with pytest.raises(ConfigError, match=r"demonstrations of another project.*learn from them without reverse"):
+        _train(0, reward="sparse", demos=str(out), reverse=4)
     with pytest.raises(ConfigError, match="control 'joint_delta_pos', here 'osc_pose'"):
         SAC(
             make("PushCube-v2", reward="sparse", control="osc_pose", physics_hz=500), Config(**SMALL, demos=str(out)), 0
@@ -372,6 +378,14 @@ def test_a_run_does_not_go_on_with_other_demonstrations(recorded):
     rest, _ = _train(0, reward="sparse", demos=recorded["chance"])
     with pytest.raises(ConfigError, match="other demonstrations than when this run was begun"):
         rest.load_state_dict(half.state_dict())
+
+
+def test_a_task_may_have_a_recipe_of_its_own_for_demonstrations():
+    recipe, own = recipe_for("sac", "Lift-v2", demos=True)
+    assert own and recipe.env["terminate"] is True and recipe.env["control"] == "osc_pose:frame=world"
+    assert list(recipe.config.value_range) == [-1, 1]  # success pays once
+    other, own = recipe_for("sac", "LiftPegUpright-v2", demos=True)  # whose id begins as Lift's does
+    assert not own and not other.config.value_range and "control" not in other.env
 
 
 def test_the_command_learns_from_demonstrations_and_its_policy_is_one_like_any_other(recorded, tmp_path, capsys):

@@ -64,6 +64,8 @@ class Config(PictureConfig):
         temperature: weight of the entropy at the beginning.
         target_entropy: per action dimension; the temperature is adapted to it.
         entropy_in_target: the entropy of later actions is part of a value.
+        value_range: least and largest value that there can be; none: no limits. Where success seldom comes, values that
+            begin too high would feed on each other.
         noise_memory: in training the noise of an action is this share of the last one's and the rest new (an AR(1)
             process), from 0 to below 1: noise that lasts moves an arm further than noise that changes in every step
             (Eberhard et al., 2023). An action's spread stays the same.
@@ -97,6 +99,7 @@ class Config(PictureConfig):
     temperature: float = 1.0
     target_entropy: float = -1.0
     entropy_in_target: bool = True
+    value_range: tuple[float, ...] = ()
     noise_memory: float = 0.0
     hidden: tuple[int, ...] = (256, 256)
     critic_hidden: tuple[int, ...] = (256, 256)
@@ -299,6 +302,8 @@ class SAC:
             if config.entropy_in_target:
                 following = following - self.log_temperature.exp() * chances
             goal = part["returns"] + part["discounts"] * following
+            if config.value_range:
+                goal = goal.clamp(*config.value_range)
         found = self.critics(torch.cat([self.encoder(part["seen"]), part["actions"]], 1))
         loss = (found - goal).square().mean(1).sum()
         self._step("critics", loss)
@@ -383,6 +388,8 @@ def _sampled(actor: TanhGaussianActor, given: dict[str, Any]) -> Tensor:
 
 
 def _check(config: Config) -> None:
+    if (limits := config.value_range) and not (len(limits) == 2 and limits[0] < limits[1]):
+        raise ConfigError(f"sac's value_range must be two numbers that rise, or none, got {list(limits)}")
     if config.min_of > config.critics:
         raise ConfigError(f"sac's min_of must be at most critics ({config.critics}), got {config.min_of}")
     if config.reverse and not config.demos:

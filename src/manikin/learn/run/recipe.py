@@ -296,26 +296,27 @@ def recipe_for(
 ) -> tuple[Recipe, bool]:
     """The recipe of a task that comes with manikin, or the algorithm's defaults; and whether it is the task's own.
 
-    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for any task:
-    ``recipes/with_demos``. With ``begin_from``, a policy of ``bc``, that of ``recipes/from_clone``: in the environment
-    that the clone was trained for, and with layers as it has them. With ``observe="depth"`` that of
-    ``recipes/from_depth`` for tasks whose ids begin as its file says.
+    With ``demos``, of an algorithm that learns otherwise where it has demonstrations, its recipe for that, the task's
+    own or one for any task: ``recipes/with_demos``. With ``begin_from``, a policy of ``bc``, that of
+    ``recipes/from_clone``: in the environment that the clone was trained for, and with layers as it has them. With
+    ``observe="depth"`` that of ``recipes/from_depth``.
 
     Raises:
         AssetError, DataError: no such policy to begin from.
     """
     if algorithm not in ALGORITHMS:
         raise UnknownNameError("algorithm", algorithm, ALGORITHMS)
-    if observe == "depth" and (recipe := _for_many_tasks("from_depth", algorithm, task)) is not None:
-        return recipe, True
-    if demos and (recipe := _for_any_task("with_demos", algorithm, task)) is not None:
-        return recipe, False
+    if observe == "depth" and (found := _from_folder("from_depth", algorithm, task)) is not None:
+        return found
+    if demos and (found := _from_folder("with_demos", algorithm, task)) is not None:
+        return found
     about = read_about(find_trained(begin_from)) if begin_from else {}
     cloned = about.get("algorithm") == "bc"
-    if cloned and (recipe := _for_any_task("from_clone", algorithm, task)) is not None:
+    if cloned and (found := _from_folder("from_clone", algorithm, task)) is not None:
         clone = Recipe.from_toml(about["recipe"], source=f"the recipe of {begin_from}")
         env = {name: value for name, value in clone.env.items() if name != "num_envs" and clone.task == task}
-        return recipe.replace(env=env, settings={name: clone.settings[name] for name in ("hidden", "activation")}), True
+        layers = {name: clone.settings[name] for name in ("hidden", "activation")}
+        return found[0].replace(env=env, settings=layers), True
     shipped = shipped_recipes()
     if (algorithm, task) in shipped:
         name = shipped[algorithm, task]
@@ -338,22 +339,19 @@ def load_recipe(path: str | Path) -> Recipe:
     return Recipe.from_toml(text, source=str(path))
 
 
-def _for_any_task(folder: str, algorithm: str, task: str) -> Recipe | None:
-    """The algorithm's recipe in a folder of recipes that name no task; None without one."""
-    file = _folder() / folder / f"{algorithm}.toml"
-    if not file.is_file():
-        return None
-    text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
-    return Recipe.from_toml(text, source=f"shipped recipe {folder}/{file.name}")
-
-
-def _for_many_tasks(folder: str, algorithm: str, task: str) -> Recipe | None:
-    """The algorithm's recipe in a folder of recipes for tasks whose ids begin as the file's name goes on."""
+def _from_folder(folder: str, algorithm: str, task: str) -> tuple[Recipe, bool] | None:
+    """The algorithm's recipe in a folder whose files say how the ids of their tasks begin, ``ALGORITHM-Home.toml``, or
+    are for any task, ``ALGORITHM.toml``; and whether this one says so. Of several it is the one that says most."""
+    fits = []
     for file in (_folder() / folder).iterdir():
         of, _, begin = file.name.removesuffix(".toml").partition("-")
         if of == algorithm and task.startswith(begin):
-            return _for_any_task(folder, file.name.removesuffix(".toml"), task)
-    return None
+            fits.append((begin, file))
+    if not fits:
+        return None
+    begin, file = max(fits, key=lambda one: len(one[0]))
+    text = f"task = {_toml(task)}\n{file.read_text(encoding='utf-8')}"
+    return Recipe.from_toml(text, source=f"shipped recipe {folder}/{file.name}"), bool(begin)
 
 
 def _folder() -> Any:

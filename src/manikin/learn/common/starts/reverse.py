@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from manikin.data.formats.demonstrations import holds_demos
 from manikin.data.recording.format import RecordedEpisode
 from manikin.data.recording.read import EpisodeFile
 from manikin.data.replay.play import batches
@@ -45,7 +46,7 @@ class ReverseStarts(SavedStarts):
         lengths: (D,) the demonstrations' lengths to their first success.
 
     Raises:
-        ConfigError: rows have several scenes, or settings are out of range.
+        ConfigError: rows have several scenes, settings are out of range, or the demonstrations are of another project.
         DataError: the demonstrations do not come out as they were recorded.
     """
 
@@ -59,6 +60,11 @@ class ReverseStarts(SavedStarts):
                 raise ConfigError(f"reverse starts need {name} of 1 or more, got {value}")
         if not patience >= 1:
             raise ConfigError(f"reverse starts need a patience of 1 or more, got {patience}")
+        if holds_demos(path):
+            raise ConfigError(
+                f"{path} has demonstrations of another project, whose states are not those of this physics: learn from "
+                "them without reverse, or collect demonstrations here"
+            )
         super().__init__(env, seed)
         self.back, self.wins, self.patience = back, wins, patience
         with EpisodeFile(path) as file:
