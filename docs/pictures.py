@@ -226,11 +226,13 @@ def touched(quick: bool) -> np.ndarray:
     return np.concatenate(shown, 1)
 
 
-def trained(task: str, camera: str, *, first: int, every: int, quick: bool) -> np.ndarray:
-    """Eight moments, ``every`` so many steps from the ``first`` on, of a task's policy that comes along."""
-    env = make(task, **PLAYED)
-    seen, _ = env.reset(seed=[5])
-    policy = policy_maker(f"ppo-{task}")(env)
+def moments(
+    task: str, who: str, camera: str, *, first: int, every: int, quick: bool, seed: int = 5, **config: Any
+) -> np.ndarray:
+    """Eight moments of an episode, ``every`` so many steps from the ``first`` on, of a policy."""
+    env = make(task, config=config, **PLAYED)
+    seen, _ = env.reset(seed=[seed])
+    policy = policy_maker(who)(env)
     policy.reset(torch.arange(1))
     shown, renderer = [], make_renderer(samples=3, shadows=True)
     for step in range(1 if quick else first + 8 * every):
@@ -406,6 +408,7 @@ def main() -> None:
         "touch",
         "walking",
         "turning",
+        "carrying",
         "families",
     )
     valid = (*task_ids(), *shown)
@@ -445,11 +448,18 @@ def main() -> None:
     if "touch" in options.names:
         write_png(options.out / "tactile-insert.png", touched(options.quick))
     if "walking" in options.names:
-        picture = trained("TrackVelocity-v1", "human_camera", first=200, every=6, quick=options.quick)
+        picture = moments(
+            "TrackVelocity-v1", "ppo-TrackVelocity-v1", "human_camera", first=200, every=6, quick=options.quick
+        )
         write_png(options.out / "walking.png", picture)
     if "turning" in options.names:
-        picture = trained("RotateInHand-v1", "base_camera", first=40, every=10, quick=options.quick)
+        who, view = "ppo-RotateInHand-v1", "base_camera"
+        picture = moments("RotateInHand-v1", who, view, first=40, every=10, quick=options.quick)
         write_png(options.out / "turning.png", picture)
+    if "carrying" in options.names:
+        task, view = "TriFingerRotateCube-v1", "human_camera"
+        picture = moments(task, "expert", view, first=35, every=12, quick=options.quick, seed=8, level=1)
+        write_png(options.out / "carrying.png", picture)
     if "families" in options.names:
         for name, tasks in list(task_families().items())[:most]:
             write_png(options.out / "families" / f"{name}.png", family(tasks))

@@ -98,6 +98,7 @@ PICTURES = {
         "tasks",
         "walking",
         "turning",
+        "carrying",
     },
     "docs/headset.py": {"headset"},
     "docs/homes_sheet.py": {"homes", "homes-plans", "home-episodes"},
