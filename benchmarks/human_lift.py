@@ -43,7 +43,7 @@ def trained(folder: Path, demos: Path | None, steps: int, seed: int, more: list[
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--demos", type=Path, help="default: robosuite's, in MANIKIN_DATA")
-    parser.add_argument("--steps", type=int, default=300_000, help="control steps of each run")
+    parser.add_argument("--steps", type=int, default=200_000, help="control steps of each run")
     parser.add_argument("--seed", type=int, default=9351)
     parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
     parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
