@@ -20,6 +20,7 @@ from learning import manikin, record
 from manikin.env.state.provenance import versions
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
+from manikin.learn.run.train import CHECKPOINT
 from manikin.machine import machine
 
 TASK = "Lift-v2"
@@ -33,20 +34,22 @@ def trained(folder: Path, demos: Path | None, steps: int, seed: int, more: list[
         recipe = recipe.replace(validate_every=50, validation_episodes=2, test_episodes=4)
     asked = folder.with_suffix(".toml")
     asked.write_text(recipe.to_toml())
-    words = ["train", "--recipe", asked, *(["--set", "env.num_envs=4", "env.horizon=20"] if small else [])]
-    words += ["--steps", steps, "--seed", seed, "--out", folder, "--pictures", 0, "--minutes", 600, *more]
-    words += [] if demos is None else ["--demos", demos]
-    manikin(*map(str, words))
+    words = ["--recipe", asked, *(["--set", "env.num_envs=4", "env.horizon=20"] if small else [])]
+    words += ["--seed", seed, "--out", folder, *([] if demos is None else ["--demos", demos])]
+    if (folder / CHECKPOINT).exists():
+        words = ["--resume", folder]
+    if not (folder / "report.json").exists():
+        manikin(*map(str, ["train", *words, "--steps", steps, "--minutes", 600, "--pictures", 0, *more]))
     return record(folder, None, read_progress(folder / "progress.csv")[-1]["cpu_seconds"])
 
 
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--demos", type=Path, help="default: robosuite's, in MANIKIN_DATA")
-    parser.add_argument("--steps", type=int, default=200_000, help="control steps of each run")
+    parser.add_argument("--steps", type=int, default=100_000, help="control steps of each run")
     parser.add_argument("--seed", type=int, default=9351)
     parser.add_argument("--threads", type=int, default=0, help="of the physics; never changes a result")
-    parser.add_argument("--keep", type=Path, help="folder in which the runs stay")
+    parser.add_argument("--keep", type=Path, help="folder in which the runs stay; one that was interrupted goes on")
     args = parser.parse_args()
     demos = args.demos or Path(os.environ.get("MANIKIN_DATA", "")) / DEMOS
     if not demos.is_file():

@@ -13,8 +13,8 @@ policy that it begins from; that policy is trained first, its time is part of bo
 says how much. ``loop`` is the training loop alone: its wall-clock, and what that was spent on.
 
 ``--finished`` takes in what ``manikin train`` left in a folder: its processor time is that of the loop alone, added up
-over ``--resume``, and that of the run it needs first where the file has it. A run that is not tested yet has its
-validation alone.
+over ``--resume``, and that of the run it needs first where the file has it; to collect demonstrations is not part of
+it. A run that is not tested yet has its validation alone.
 
 The target of a rate holds where the lower end of the tested interval is above it. That of a return holds where the mean
 return in the validations of the last tenth of a run is as large. The file is written after every run; what it has
@@ -92,6 +92,13 @@ def limits(run: str, *, loaded: bool, most: float | None = None) -> list[str]:
     if loaded:
         return ["--minutes", f"{max(240, 4 * minutes):g}"]
     return [] if name == CLONED or recipe_for(algorithm, task, demos=demos)[1] else ["--minutes", f"{minutes:g}"]
+
+
+def named(about: Mapping[str, Any]) -> str:
+    """What a run of this file is called here."""
+    settings = Recipe.from_toml(about["recipe"], source="the recipe of a policy").settings
+    shown = "rfcl" if settings.get("reverse") else "rlpd"
+    return f"{shown if settings.get('demos') else about['algorithm']}:{about['task']}"
 
 
 def needed_first(run: str) -> tuple[str, str, int] | None:
@@ -225,7 +232,7 @@ def main() -> None:
     for folder in args.finished:
         about = read_about(folder / "policy.safetensors")
         spent = read_progress(folder / "progress.csv")[-1]["cpu_seconds"]
-        run, seed = f"{about['algorithm']}:{about['task']}", str(about["seed"])
+        run, seed = named(about), str(about["seed"])
         one, needs = record(folder, None, spent), needed_first(run)
         if needs is not None and (first := runs.get(needs[1], {}).get(str(needs[2]))) is not None:
             one = with_first(one, first, needs[0])
