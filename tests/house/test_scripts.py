@@ -41,7 +41,6 @@ UNPUBLISHED = {  # of no result
     "benchmarks/few_demonstrations.py": "python benchmarks/few_demonstrations.py --quick",
     "benchmarks/grains.py": "python benchmarks/grains.py --quick",
     "benchmarks/homes.py": "python benchmarks/homes.py --quick",
-    "benchmarks/human_lift.py": "python benchmarks/human_lift.py --quick",
     "benchmarks/interact.py": "python benchmarks/interact.py --quick",
     "benchmarks/lerobot_policies.py": "python benchmarks/lerobot_policies.py act --quick",
     "benchmarks/pinched.py": "python benchmarks/pinched.py --quick",
@@ -186,7 +185,8 @@ def test_a_result_can_be_made_again(
         pytest.importorskip(library, reason="runs in an environment of its own that has this library")
     if name == "benchmarks/lerobot_envhub.py":
         pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
-    if name == "benchmarks/home_scenes.py" and "--validation" not in command:
+    scenes = name == "benchmarks/home_scenes.py" and "--validation" not in command
+    if scenes or name == "benchmarks/human_lift.py":
         request.getfixturevalue("data_root")
     out = tmp_path / "made.json"
     place = ROOT if name == "benchmarks/before_after.py" else peers  # what DIR stands for
@@ -327,15 +327,13 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", UNPUBLISHED)
-def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path], request: pytest.FixtureRequest) -> None:
+def test_a_script_runs(name: str, tmp_path: Path, recordings: dict[str, Path]) -> None:
     if name in ("docs/view_map.py", "docs/view_recording.py") and chromium() is None:
         pytest.skip("no Chromium is installed")
     if name == "docs/headset.py" and (chromium() is None or iwer() is None):
         pytest.skip("needs Chromium and the npm package iwer: npm install --prefix .venv/iwer iwer")
     if name == "benchmarks/lerobot_policies.py":
         pytest.importorskip("lerobot", reason="runs in LeRobot's own Python, which is not here")
-    if name == "benchmarks/human_lift.py":
-        request.getfixturevalue("data_root")
     said = run(words_of(UNPUBLISHED[name], {"OUT": tmp_path, **recordings}), tmp_path)
     assert {path.stem for path in tmp_path.rglob("*.png")} == PICTURES.get(name, set())
     if name == "docs/robots_pick.py":
