@@ -82,7 +82,8 @@ def main() -> None:
     if args.quick:
         args.task, args.demonstrations, args.episodes = "PushCube-v2", 3, 6
         args.teacher_steps, args.student_steps = 160, 4
-        settings += ["env.num_envs=8", "env.horizon=10", "start_steps=16", "updates=1"]
+        horizon = 60 if args.reverse else 10  # an episode begins in a demonstration that ends in time
+        settings += ["env.num_envs=8", f"env.horizon={horizon}", "start_steps=16", "updates=1"]
         imitation = ["updates=2", "env.horizon=10"]
         plays = "ppo-PushCube-v2"  # who learned for a moment succeeds nowhere
     with tempfile.TemporaryDirectory() as temporary:
