@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from common import arguments, command, write
-from learning import manikin, record
+from few_demonstrations import learned
+from learning import record
 
 from manikin.env.state.provenance import versions
 from manikin.learn.run.recipe import recipe_for
 from manikin.learn.run.record import read_progress
-from manikin.learn.run.train import CHECKPOINT
 from manikin.machine import machine
 
 TASK = "Lift-v2"
@@ -34,12 +34,9 @@ def trained(folder: Path, demos: Path | None, steps: int, seed: int, more: list[
         recipe = recipe.replace(validate_every=50, validation_episodes=2, test_episodes=4)
     asked = folder.with_suffix(".toml")
     asked.write_text(recipe.to_toml())
-    words = ["--recipe", asked, *(["--set", "env.num_envs=4", "env.horizon=20"] if small else [])]
-    words += ["--seed", seed, "--out", folder, *([] if demos is None else ["--demos", demos])]
-    if (folder / CHECKPOINT).exists():
-        words = ["--resume", folder]
-    if not (folder / "report.json").exists():
-        manikin(*map(str, ["train", *words, "--steps", steps, "--minutes", 600, "--pictures", 0, *more]))
+    what = ["--recipe", asked, *([] if demos is None else ["--demos", demos])]
+    what += ["--set", "env.num_envs=4", "env.horizon=20"] if small else []
+    learned(folder, what, steps, ["--seed", seed, "--minutes", 600, "--pictures", 0, *more])
     return record(folder, None, read_progress(folder / "progress.csv")[-1]["cpu_seconds"])
 
 

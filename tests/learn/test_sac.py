@@ -1,38 +1,23 @@
-"""SAC: its parts against formulas, the same run from the same seed, what it refuses, and demonstrations."""
+"""SAC: its parts against formulas, the same run from the same seed, and what it refuses."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from manikin import make
-from manikin.cli import main
-from manikin.cli.train import TrainOptions, run
-from manikin.data.formats.convert import to_robomimic
-from manikin.data.recording.read import EpisodeFile
 from manikin.errors import ConfigError, DataError, DivergedError
 from manikin.learn.common.numerics.average import follow
 from manikin.learn.common.numerics.critics import Ensemble
-from manikin.learn.run.recipe import Recipe, recipe_for
+from manikin.learn.run.recipe import Recipe
 from manikin.learn.run.train import train
 from manikin.learn.sac import SAC, Config
 from manikin.policy.networks import build
 from manikin.policy.networks.mlp import TanhGaussianActor
-
-SMALL = {"num_steps": 3, "updates": 2, "batch": 12, "buffer": 200, "start_steps": 36, "hidden": (16,)}
-SMALL |= {"critic_hidden": (16,)}
-
-
-def _train(iterations=4, *, threads=0, seed=3, device="cpu", rows=6, reward="normalized_dense", **settings):
-    env = make(
-        "PushCube-v2", num_envs=rows, threads=threads, device=device, horizon=8, reward=reward, autoreset="same_step"
-    )
-    trainer = SAC(env, Config(**{**SMALL, **settings}), seed)
-    return trainer, [trainer.iterate() for _ in range(iterations)]
+from toy_sac import SMALL, train_sac
 
 
 def _weights(trainer):
@@ -108,7 +93,7 @@ def test_targets_follow_as_a_moving_average():
 @pytest.mark.parametrize("entropy, limits", [(True, ()), (False, ()), (False, (-1.0, 1.0))])
 def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy, limits):
     """With critics that say one number everywhere, the loss is that of the formula."""
-    trainer, _ = _train(3, entropy_in_target=entropy, temperature=0.5, temperature_rate=0.0, value_range=limits)
+    trainer, _ = train_sac(3, entropy_in_target=entropy, temperature=0.5, temperature_rate=0.0, value_range=limits)
     for critics, value in ((trainer.critics, 2.0), (trainer.targets, 7.0)):
         torch.nn.init.zeros_(critics.weights[-1])
         torch.nn.init.constant_(critics.biases[-1], value)
@@ -126,7 +111,7 @@ def test_critics_are_drawn_to_the_reward_and_the_value_behind_it(entropy, limits
 
 def test_the_temperature_falls_where_actions_are_wilder_than_wanted_and_rises_otherwise():
     for wanted, sign in ((-5.0, -1), (5.0, 1)):
-        trainer, _ = _train(3, target_entropy=wanted, temperature=0.5)
+        trainer, _ = train_sac(3, target_entropy=wanted, temperature=0.5)
         assert np.sign(float(trainer.log_temperature.detach()) - math.log(0.5)) == sign
 
 
@@ -134,17 +119,17 @@ def test_the_temperature_falls_where_actions_are_wilder_than_wanted_and_rises_ot
 
 
 def test_the_same_seed_is_the_same_run_whatever_the_threads_of_the_physics():
-    one, numbers = _train(threads=1)
-    two, again = _train(threads=2)
+    one, numbers = train_sac(threads=1)
+    two, again = train_sac(threads=2)
     assert torch.equal(_weights(one), _weights(two))
     assert numbers == again and "critic_loss" in numbers[-1] and "critic_loss" not in numbers[0]
-    assert not torch.equal(_weights(one), _weights(_train(seed=4)[0]))
+    assert not torch.equal(_weights(one), _weights(train_sac(seed=4)[0]))
 
 
 @pytest.mark.parametrize("memory", [0.0, 0.8])
 def test_noise_is_as_wide_whatever_it_remembers(memory):
     """Standard deviation 1, and the correlation of an AR(1) process over k steps: memory to the power of k."""
-    trainer, _ = _train(0, rows=40, num_steps=1, start_steps=0, updates=1, noise_memory=memory)
+    trainer, _ = train_sac(0, rows=40, num_steps=1, start_steps=0, updates=1, noise_memory=memory)
     seen = []
     for _ in range(60):
         trainer.iterate()
@@ -156,7 +141,7 @@ def test_noise_is_as_wide_whatever_it_remembers(memory):
 
 
 def test_before_learning_begins_actions_are_uniform_and_last_as_long_as_later_noise():
-    trainer, _ = _train(100, rows=40, num_steps=1, start_steps=10**6, buffer=4000, noise_memory=0.7)
+    trainer, _ = train_sac(100, rows=40, num_steps=1, start_steps=10**6, buffer=4000, noise_memory=0.7)
     actions = trainer.replay.actions.double()
     middle, spread = float(actions.mean()), float(actions.std())
     assert abs(middle) < 0.03 and abs(spread - 3**-0.5) < 0.015
@@ -166,10 +151,10 @@ def test_before_learning_begins_actions_are_uniform_and_last_as_long_as_later_no
 
 @pytest.mark.parametrize("settings", [{}, {"critics": 4, "actor_every": 2, "n_step": 3, "noise_memory": 0.5}])
 def test_a_run_that_goes_on_is_the_run_that_was_not_interrupted(settings):
-    whole, numbers = _train(20, **settings)  # the replay has gone round once
+    whole, numbers = train_sac(20, **settings)  # the replay has gone round once
     for stopped in (1, 17):  # while rows are restarted one after another, and later
-        half, _ = _train(stopped, **settings)
-        rest, _ = _train(0, **settings)
+        half, _ = train_sac(stopped, **settings)
+        rest, _ = train_sac(0, **settings)
         rest.load_state_dict(half.state_dict())
         assert [rest.iterate() for _ in range(20 - stopped)] == numbers[stopped:]
         assert torch.equal(_weights(rest), _weights(whole))
@@ -198,7 +183,7 @@ def test_a_killed_run_of_the_command_goes_on_to_the_same_bits(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
-    trainer, _ = _train(2)
+    trainer, _ = train_sac(2)
     with torch.no_grad():
         trainer.critics.weights[0][0, 0, 0] = float("nan")
     with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps, batch 1 of 2: critic_loss is nan"):
@@ -206,7 +191,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_says_where():
 
 
 def test_of_several_batches_the_one_that_went_wrong_is_named(monkeypatch):
-    trainer, _ = _train(2, updates=5)
+    trainer, _ = train_sac(2, updates=5)
     improve, calls = trainer.improve_critics, iter(range(1, 6))
     monkeypatch.setattr(trainer, "improve_critics", lambda part: improve(part) * (torch.nan if next(calls) == 4 else 1))
     with pytest.raises(DivergedError, match=r"iteration 3, after 54 steps, batch 4 of 5: critic_loss is nan\."):
@@ -237,7 +222,7 @@ def test_it_learns_to_reach_what_pays():
 
 @pytest.mark.parametrize("device", ["warp:cpu"])
 def test_it_runs_on_a_warp_device_unchanged(device):
-    trainer, numbers = _train(4, device=device, rows=2, start_steps=6)
+    trainer, numbers = train_sac(4, device=device, rows=2, start_steps=6)
     assert trainer.steps == 4 * 2 * 3
     assert all(value == value for value in numbers[-1].values()) and "critic_loss" in numbers[-1]
 
@@ -257,148 +242,4 @@ def test_it_runs_on_a_warp_device_unchanged(device):
 )
 def test_settings_that_do_not_go_together_say_what_can(settings, said):
     with pytest.raises(ConfigError, match=said):
-        _train(0, **settings)
-
-
-# ---- demonstrations --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    """Two episodes of the expert, and one of chance."""
-    folder = tmp_path_factory.mktemp("demos")
-
-    def collect(name, *words):
-        out = str(folder / f"{name}.h5")
-        assert main(["collect", "PushCube-v2", "--episodes", "2", "--horizon", "60", "--out", out, *words]) == 0
-        return out
-
-    return {
-        "expert": collect("expert", "--observations"),
-        "chance": collect("chance", "--observations", "--policy", "random"),
-        "blind": collect("blind"),
-        "policy": collect("policy", "--observations", "--observe", "policy"),
-        "osc": collect("osc", "--observations", "--control", "ee_delta_pos"),
-    }
-
-
-def test_demonstrations_are_the_steps_of_the_recording_with_the_sparse_reward(recorded):
-    trainer, _ = _train(0, reward="sparse", demos=recorded["expert"])
-    with EpisodeFile(recorded["expert"]) as file:
-        episodes = list(file)
-    assert all(episode.success_once for episode in episodes)
-    demos = trainer.demos
-    assert len(demos) == sum(len(episode) for episode in episodes)
-    at = 0
-    for episode in episodes:
-        n = len(episode)
-        np.testing.assert_array_equal(demos.seen[at : at + n, 0], episode.observations["value"][:-1])
-        np.testing.assert_array_equal(demos.following[at : at + n, 0], episode.observations["value"][1:])
-        np.testing.assert_array_equal(demos.actions[at : at + n, 0], episode.actions)
-        assert demos.rewards[at : at + n, 0].tolist() == [0.0] * (n - 1) + [1.0]
-        assert demos.ended[at : at + n, 0].tolist() == [False] * (n - 1) + [True]
-        assert demos.kept[at + n - 1, 0]
-        at += n
-
-
-def test_demonstrations_of_another_project_are_observed_state_by_state(recorded, tmp_path):
-    """Exported for robomimic, whose files name states and actions, a recording gives the same steps."""
-    out = to_robomimic(recorded["expert"], tmp_path / "push.hdf5")
-    ours, theirs = (_train(0, reward="sparse", demos=str(path))[0].demos for path in (recorded["expert"], out))
-    for name in ("seen", "following"):
-        torch.testing.assert_close(getattr(theirs, name), getattr(ours, name), atol=1e-5, rtol=0)
-    for name in ("actions", "rewards", "ended", "kept"):
-        assert torch.equal(getattr(theirs, name), getattr(ours, name))
-    with pytest.raises(ConfigError, match=r"demonstrations of another project.*learn from them without reverse"):
-        _train(0, reward="sparse", demos=str(out), reverse=4)
-    with pytest.raises(ConfigError, match="control 'joint_delta_pos', here 'osc_pose'"):
-        SAC(
-            make("PushCube-v2", reward="sparse", control="osc_pose", physics_hz=500), Config(**SMALL, demos=str(out)), 0
-        )
-
-
-def test_the_human_demonstrations_of_robosuites_lift_succeed_in_their_last_steps(data_root):
-    path = data_root / "demos/robosuite_1.4.1/lift_demo.hdf5"
-    env = make("Lift-v2", num_envs=2, reward="sparse", control="osc_pose:frame=world", autoreset="same_step")
-    demos = SAC(env, Config(**SMALL, demos=str(path)), 0).demos
-    ends = demos.ended[:, 0].nonzero()[:, 0].tolist()
-    assert len(ends) == 3 and demos.kept.all()
-    for end in ends:
-        assert demos.rewards[end - 5 : end + 1].min() == 1 and demos.rewards[end - 30].item() == 0
-
-
-def test_without_the_option_nothing_counts_after_a_demonstrated_success_but_after_time_ran_out(recorded):
-    """Chance succeeds at neither; its last step ran out of time, and its value counts."""
-    for name, kept in (("expert", False), ("chance", True)):
-        trainer, _ = _train(0, reward="sparse", demos=recorded[name], bootstrap_at_success=False)
-        assert trainer.demos.kept[trainer.demos.ended].unique().tolist() == [kept]
-
-
-def test_where_success_does_not_end_an_episode_it_does_not_end_a_demonstration(recorded):
-    env = make("PushCube-v2", num_envs=2, reward="sparse", autoreset="same_step", terminate=False)
-    demos = SAC(env, Config(**SMALL, demos=recorded["expert"], bootstrap_at_success=False), 0).demos
-    assert demos.kept.all()
-
-
-@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
-def test_a_share_of_each_batch_comes_from_demonstrations(recorded, share):
-    trainer, numbers = _train(4, reward="sparse", demos=recorded["expert"], demo_share=share, normalize=False)
-    assert "critic_loss" in numbers[-1]
-    known = trainer.actor.scaling(trainer.demos.seen[:, 0])
-    for part in trainer.batches():
-        from_demos = (part["seen"][:, None] == known[None]).all(2).any(1)
-        assert len(from_demos) == 12 and int(from_demos.sum()) == round(12 * share)
-
-
-def test_demonstrations_with_the_dense_reward_need_the_same_reward(recorded):
-    trainer, _ = _train(0, demos=recorded["expert"])
-    with EpisodeFile(recorded["expert"]) as file:
-        rewards = np.concatenate([episode.rewards for episode in file])
-    np.testing.assert_array_equal(trainer.demos.rewards[:, 0], rewards)
-    with pytest.raises(ConfigError, match="has rewards 'normalized_dense', and the environment 'dense'"):
-        _train(0, reward="dense", demos=recorded["expert"])
-
-
-def test_demonstrations_of_another_kind_are_refused(recorded):
-    with pytest.raises(ConfigError, match="hold no flat observations: collect them with --observations"):
-        _train(0, reward="sparse", demos=recorded["blind"])
-    with pytest.raises(ConfigError, match="another environment: observe 'policy', here 'state'"):
-        _train(0, reward="sparse", demos=recorded["policy"])
-    with pytest.raises(ConfigError, match="another environment: control 'ee_delta_pos', here 'joint_delta_pos'"):
-        _train(0, reward="sparse", demos=recorded["osc"])
-    env = make("PullCube-v2", num_envs=2, reward="sparse", autoreset="same_step")
-    with pytest.raises(ConfigError, match="task 'PushCube-v2', here 'PullCube-v2'"):
-        SAC(env, Config(**SMALL, demos=recorded["expert"]), 0)
-    with pytest.raises(DataError, match="no recording"):
-        _train(0, reward="sparse", demos="nowhere.h5")
-
-
-def test_a_run_does_not_go_on_with_other_demonstrations(recorded):
-    half, _ = _train(2, reward="sparse", demos=recorded["expert"])
-    rest, _ = _train(0, reward="sparse", demos=recorded["chance"])
-    with pytest.raises(ConfigError, match="other demonstrations than when this run was begun"):
-        rest.load_state_dict(half.state_dict())
-
-
-def test_a_task_may_have_a_recipe_of_its_own_for_demonstrations():
-    recipe, own = recipe_for("sac", "Lift-v2", demos=True)
-    assert own and recipe.env["terminate"] is True and recipe.env["control"] == "osc_pose:frame=world"
-    assert list(recipe.config.value_range) == [-1, 1]  # success pays once
-    other, own = recipe_for("sac", "LiftPegUpright-v2", demos=True)  # whose id begins as Lift's does
-    assert not own and not other.config.value_range and "control" not in other.env
-
-
-def test_the_command_learns_from_demonstrations_and_its_policy_is_one_like_any_other(recorded, tmp_path, capsys):
-    folder = str(tmp_path / "run")
-    words = ["train", "sac", "PushCube-v2", "--demos", recorded["expert"], "--out", folder, "--pictures", "0"]
-    small = ["hidden=[8]", "critic_hidden=[8]", "batch=8", "start_steps=8", "env.num_envs=4", "env.horizon=8"]
-    fill = tmp_path / "recipe.toml"
-    recipe, own = recipe_for("sac", "PushCube-v2", demos=True)
-    assert not own and recipe.env["reward"] == "sparse"
-    fill.write_text(recipe.replace(validation_episodes=2, test_episodes=2).to_toml())
-    words[1:3] = ["--recipe", str(fill)]
-    assert main([*words, "--set", *small, "--steps", "16", "--minutes", "0"]) == 0
-    assert 'reward = "sparse"' in capsys.readouterr().out
-    assert main(["eval", f"{folder}/protocol.toml", "--policy", folder, "--out", str(tmp_path / "again")]) == 0
-    with pytest.raises(ConfigError, match="give only --minutes"):
-        run(TrainOptions(resume=tmp_path / "run", demos=Path("other.h5")))
+        train_sac(0, **settings)

@@ -388,8 +388,6 @@ def _sampled(actor: TanhGaussianActor, given: dict[str, Any]) -> Tensor:
 
 
 def _check(config: Config) -> None:
-    if (limits := config.value_range) and not (len(limits) == 2 and limits[0] < limits[1]):
-        raise ConfigError(f"sac's value_range must be two numbers that rise, or none, got {list(limits)}")
     if config.min_of > config.critics:
         raise ConfigError(f"sac's min_of must be at most critics ({config.critics}), got {config.min_of}")
     if config.reverse and not config.demos:

@@ -49,6 +49,7 @@ def test_recipes_that_come_along_keep_to_the_ranges(algorithm, task):
         ("ppo", {"jitter": 1}, "jitter must be 0 or more and below 1, got 1.0"),
         ("sac", {"follow": 0}, "follow must be above 0 and at most 1, got 0.0"),
         ("sac", {"log_std_range": [1, -1]}, "log_std_range must be two numbers that rise, got [1, -1]"),
+        ("sac", {"value_range": [1, -1]}, "value_range must be two numbers that rise, or none, got [1, -1]"),
         ("tdmpc2", {"gamma": 1}, "gamma must be from 0 (of the horizon) to below 1, got 1.0"),
         ("tdmpc2", {"group": 0}, "group must be 1 or more, got 0"),
         ("bc", {"demonstrations": -1}, "demonstrations must be 0 or more, got -1"),

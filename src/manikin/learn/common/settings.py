@@ -24,6 +24,7 @@ _HOLDS: dict[str, Callable[[Any], bool]] = {
     "a finite number": lambda x: True,
 }
 _RISES = "two numbers that rise"
+_MAY_RISE = f"{_RISES}, or none"
 _NAMES = {
     "1 or more": """
         num_steps epochs minibatches updates batch batch_size buffer n_step critics min_of actor_every
@@ -42,6 +43,7 @@ _NAMES = {
     "0 or more, or -1 for all frames": "after_success",
     "a finite number": "log_std min_log_std target_entropy ensemble_m",
     _RISES: "log_std_range std_range",
+    _MAY_RISE: "value_range",
 }
 RANGES: Mapping[str, str] = {name: words for words, names in _NAMES.items() for name in names.split()}
 """Setting -> its range in words. Where 0 or -1 is allowed, the setting's docstring says what it means."""
@@ -63,7 +65,9 @@ class TrainerSettings:
             words = self.ranges.get(field.name) or RANGES.get(field.name)
             if words is None:
                 continue
-            if words == _RISES:
+            if words in (_RISES, _MAY_RISE):
+                if words == _MAY_RISE and not value:
+                    continue
                 if len(value) != 2 or not value[0] < value[1] or not all(map(math.isfinite, value)):
                     raise ConfigError(f"{field.name} must be {words}, got {list(value)}")
                 continue

@@ -81,22 +81,22 @@ def tip_targets(tips: Tensor, cube: Tensor, goal: Tensor, yaw: Tensor, turn: Ten
     faces = yaw - torch.round(yaw / quarter) * quarter
     back = faces - way * quarter
     wanted = torch.where(turns & (back.abs() < _FARTHEST), back, faces)[:, None]
-    down, outside, goes = tips[..., 2] < _DOWN, far > _OUTSIDE, ~lets_go[:, None]
-    there = (wrap_to_pi(wanted - around).abs() < _ANGLE) & goes
-    angle = torch.where(there | (outside & goes), wanted, around)
+    down, outside, comes = tips[..., 2] < _DOWN, far > _OUTSIDE, ~lets_go[:, None]
+    there = comes & (wrap_to_pi(wanted - around).abs() < _ANGLE)
+    angle = torch.where(there | (comes & outside), wanted, around)
     radius, height = torch.where(there & down, _PRESSED, _ROUND), torch.where(down | outside, _LOW, _HIGH)
     taking = torch.cat([cube[:, None, :2] + _on_ring(angle + first, radius), height[..., None]], 2)
 
     # to carry it: a tip moves as the cube is to move, and back to where it belongs on the cube
-    limit, level = torch.tensor([_ALONG, _ALONG, _UP]), torch.zeros_like(far)[..., None]
+    limit, flat = torch.tensor([_ALONG, _ALONG, _UP]), torch.zeros_like(far)[..., None]
     left = torch.where(turns[:, None], 0.0, goal - cube)
     step = torch.minimum(torch.maximum(left, -limit), limit)
     turned = ring + turn.clamp(-_TURN, _TURN) * turns
-    now, then = (torch.cat([_on_ring(one[:, None] + first, far), level], 2) for one in (ring, turned))
+    now, then = (torch.cat([_on_ring(one[:, None] + first, far), flat], 2) for one in (ring, turned))
     carrying = tips + step[:, None] + (then - now) + _BACK * (now - apart)
 
     inward = _on_ring(around + first, torch.full_like(far, -_GRIP))
-    forces = torch.cat([inward, torch.full_like(level, _LIFT)], 2)
+    forces = torch.cat([inward, torch.full_like(flat, _LIFT)], 2)
     return torch.where(holds, carrying, taking), forces * holds
 
 
