@@ -84,25 +84,25 @@ class Config(PictureConfig):
     """
 
     num_steps: int = 4
-    updates: int = 8
+    updates: int = 32
     batch: int = 512
     buffer: int = 500_000
     start_steps: int = 10_000
     gamma: float = 0.8
     n_step: int = 1
-    learning_rate: float = 3e-4
-    temperature_rate: float = 3e-4
-    follow: float = 0.01
+    learning_rate: float = 5e-4
+    temperature_rate: float = 1e-3
+    follow: float = 0.02
     critics: int = 2
     min_of: int = 2
     actor_every: int = 1
-    temperature: float = 1.0
-    target_entropy: float = -1.0
+    temperature: float = 0.1
+    target_entropy: float = 0.3
     entropy_in_target: bool = True
     value_range: tuple[float, ...] = ()
-    noise_memory: float = 0.0
-    hidden: tuple[int, ...] = (256, 256)
-    critic_hidden: tuple[int, ...] = (256, 256)
+    noise_memory: float = 0.8
+    hidden: tuple[int, ...] = (128, 128)
+    critic_hidden: tuple[int, ...] = (128, 128)
     critic_norm: bool = True
     log_std_range: tuple[float, ...] = (-5.0, 2.0)
     normalize: bool = True
